@@ -63,7 +63,7 @@ CREATE TABLE rejected_events (
   id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   received_at   timestamptz NOT NULL,
   reason        text NOT NULL,
-  reason_kind   text NOT NULL CHECK (reason_kind IN ('schema', 'size_schema', 'database')),
+  reason_kind   text NOT NULL CHECK (reason_kind IN ('schema', 'size_schema')),
   source        text NOT NULL CHECK (source IN ('collector', 'reconciliation')),
   credential_id uuid,
   platform      text COLLATE "C",
