@@ -1,0 +1,118 @@
+/**
+ * The bytes of a request's body into text: Content-Type, Content-Encoding, the bound, UTF-8. The bound holds
+ * while a body arrives and while it unpacks, so that a small compressed body can't fill the memory.
+ */
+import { pipeline, Readable } from "node:stream";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { Problem } from "../problem.ts";
+import { Refused } from "./parameters.ts";
+
+/** The most bytes that a body may have, after decompression. */
+export const MAX_BODY_BYTES = 32 * 1024 * 1024;
+
+// ignoreBOM keeps a byte order mark in the text, where JSON.parse refuses it: a BOM is no JSON.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads a whole body as text.
+ * @param required false: an empty body is "", whatever its Content-Type.
+ * @returns the text, or what is wrong with the body.
+ * @throws Problem payload_too_large past `maxBytes` (after decompression).
+ */
+export async function readText(
+  request: Request,
+  required: boolean,
+  maxBytes: number,
+): Promise<string | Refused> {
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const encoding = (request.headers.get("content-encoding") ?? "identity").trim().toLowerCase();
+  const bytes = await unpacked(request, encoding, maxBytes);
+  if (bytes instanceof Refused) return bytes;
+  if (bytes.byteLength === 0) return required ? new Refused("is required") : "";
+  const wrongType = contentTypeFault(request.headers.get("content-type"));
+  if (wrongType !== null) return new Refused(wrongType);
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return new Refused("is not UTF-8");
+  }
+}
+
+function tooLarge(maxBytes: number): Problem {
+  // The rest of the body is never read, so the connection can't carry another request.
+  return new Problem("payload_too_large", `the body is larger than ${maxBytes} bytes`, {
+    headers: { connection: "close" },
+  });
+}
+
+function contentTypeFault(header: string | null): string | null {
+  const [type = "", ...parameters] = (header ?? "").split(";").map((part) => part.trim().toLowerCase());
+  if (type !== "application/json") return "Content-Type must be application/json";
+  for (const parameter of parameters) {
+    if (!/^(|charset="?utf-8"?)$/.test(parameter))
+      return "Content-Type may carry charset=utf-8 and nothing else";
+  }
+  return null;
+}
+
+async function unpacked(request: Request, encoding: string, maxBytes: number): Promise<Uint8Array | Refused> {
+  if (encoding === "identity" || encoding === "") {
+    // With a length that was announced and checked, one call; else as it comes, counting.
+    if (request.headers.has("content-length")) return await request.bytes();
+    return request.body === null ? new Uint8Array() : await collect(chunks(request.body), maxBytes);
+  }
+  if (encoding !== "gzip" && encoding !== "x-gzip" && encoding !== "zstd") {
+    return new Refused("Content-Encoding must be gzip, zstd or absent");
+  }
+  const source = request.body;
+  if (source === null) return new Uint8Array();
+  const unpacker = encoding === "zstd" ? createZstdDecompress() : createGunzip();
+  // The chunks that come out are small (zlib's 16 KiB default) and wait for their reader: at no time is more
+  // unpacked than the bound plus one chunk.
+  const packed = Readable.from(bounded(chunks(source), maxBytes));
+  const out = pipeline(packed, unpacker, () => {});
+  try {
+    return await collect(out, maxBytes);
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    return new Refused(`is not valid ${encoding}`);
+  } finally {
+    packed.destroy();
+    unpacker.destroy();
+  }
+}
+
+async function* chunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Not awaited: after a refusal nobody waits for the rest to be dropped.
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Passes chunks on and refuses past the bound: a body that never unpacks to anything is bounded, too. */
+async function* bounded(source: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
+  let total = 0;
+  for await (const chunk of source) {
+    total += chunk.byteLength;
+    if (total > maxBytes) throw tooLarge(maxBytes);
+    yield chunk;
+  }
+}
+
+async function collect(source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let total = 0;
+  for await (const chunk of source) {
+    total += chunk.byteLength;
+    if (total > maxBytes) throw tooLarge(maxBytes);
+    parts.push(chunk);
+  }
+  return Buffer.concat(parts, total);
+}

@@ -1,0 +1,100 @@
+/**
+ * What surrounds every request, whatever answers it: its id, 404 and 405, HEAD and OPTIONS, the last net under
+ * errors, the headers of every answer, one access line in the log, one observation in the metrics.
+ */
+import { randomUUID } from "node:crypto";
+import type { Server } from "bun";
+import { Problem } from "../problem.ts";
+import { type Logger, withRequestId } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { problemAnswer } from "./problems.ts";
+import { keepPathParameters, rawPath } from "./request-input.ts";
+import type { RouteMatch } from "./route-table.ts";
+
+/** Answers one request. `server` is there when it came over the network. */
+export type Handler = (request: Request, server?: Server<undefined>) => Promise<Response>;
+
+/** What the envelope needs around the router. */
+export interface Inside {
+  readonly route: (path: string) => RouteMatch | null;
+  /** The router. What it can't answer it answers by throwing, or as a problem. */
+  readonly handle: (request: Request) => Response | Promise<Response>;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Methods that are told apart in the metrics; anything else a client makes up is one. */
+const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+/** How long an answer may be on its way to a client that doesn't read, in seconds. */
+const SEND_TIMEOUT_S = 60;
+
+/** Wraps a router. The result never throws and never rejects. */
+export function envelope({ route, handle, log, metrics }: Inside): Handler {
+  return (request, server) => {
+    const given = request.headers.get("x-request-id");
+    const requestId = given !== null && REQUEST_ID.test(given) ? given : randomUUID();
+    return withRequestId(requestId, async () => {
+      const start = performance.now();
+      const match = route(rawPath(request.url));
+      // The server's idle timeout would cut a handler that works longer than it; the handler's own bounds are
+      // the database's timeouts.
+      server?.timeout(request, 0);
+      let response: Response;
+      try {
+        response = await answer(request, match, handle);
+      } catch (error) {
+        response = problemAnswer(error, log);
+      }
+      server?.timeout(request, SEND_TIMEOUT_S);
+      finish(response, requestId);
+      const seconds = (performance.now() - start) / 1_000;
+      const pattern = match?.route.pattern ?? "unknown";
+      const method = METHODS.has(request.method) ? request.method : "OTHER";
+      metrics.httpDuration.observe({ method, route: pattern, status: String(response.status) }, seconds);
+      log.info("request", {
+        method,
+        route: pattern,
+        status: response.status,
+        duration_ms: Math.round(seconds * 1e6) / 1e3,
+      });
+      return response;
+    });
+  };
+}
+
+async function answer(
+  request: Request,
+  match: RouteMatch | null,
+  handle: Inside["handle"],
+): Promise<Response> {
+  if (match === null) throw new Problem("not_found");
+  const { methods, allow } = match.route;
+  if (request.method === "OPTIONS") {
+    return new Response(null, { status: 204, headers: { allow } });
+  }
+  if (!methods.has(request.method)) {
+    throw new Problem("method_not_allowed", `this path takes ${allow}`, { headers: { allow } });
+  }
+  if (request.method !== "HEAD") {
+    keepPathParameters(request, match.parameters);
+    return await handle(request);
+  }
+  const get = new Request(request.url, { method: "GET", headers: request.headers });
+  keepPathParameters(get, match.parameters);
+  const response = await handle(get);
+  const length = (await response.arrayBuffer()).byteLength;
+  const headers = new Headers(response.headers);
+  headers.set("content-length", String(length));
+  return new Response(null, { status: response.status, headers });
+}
+
+/** The headers that every answer has. The page of the API sets its own policies. */
+function finish(response: Response, requestId: string): void {
+  const { headers } = response;
+  headers.set("x-request-id", requestId);
+  headers.set("x-content-type-options", "nosniff");
+  if (!headers.has("content-security-policy"))
+    headers.set("content-security-policy", "frame-ancestors 'none'");
+  if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
+}

@@ -1,0 +1,21 @@
+/** Answers of JSON text. The text is put in as it is: numbers stay digit for digit what the database said. */
+
+/** An answer of `application/json`; 200 unless told. `text` is JSON already. */
+export function jsonAnswer(
+  text: string,
+  options: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
+): Response {
+  return new Response(text, {
+    status: options.status ?? 200,
+    headers: { ...options.headers, "content-type": "application/json" },
+  });
+}
+
+/**
+ * One page of a list: `{"items":[…],"next_cursor":…}`.
+ * @param items each one's JSON text.
+ * @param next the cursor of the next page; null at the end.
+ */
+export function pageAnswer(items: readonly string[], next: string | null): Response {
+  return jsonAnswer(`{"items":[${items.join(",")}],"next_cursor":${JSON.stringify(next)}}`);
+}

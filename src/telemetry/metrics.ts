@@ -1,0 +1,127 @@
+/**
+ * What Tally counts about itself, for Prometheus. One registry an app, so that tests and several apps in one
+ * process don't share numbers.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** The labels of one accepted event. */
+export interface EventLabels {
+  readonly platform: string;
+  readonly cloud: string;
+  readonly resource_type: string;
+  readonly event_type: string;
+  readonly source: string;
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** More label sets than this and a metric counts the rest under `other`: a collector must not fill the memory. */
+export const MAX_LABEL_SETS = 5_000;
+
+/** Makes a registry with Tally's metrics and the process's. */
+export function createMetrics() {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+
+  const eventsIngested = new Counter({
+    name: "tally_events_ingested_total",
+    help: "Events stored: accepted, and not a duplicate.",
+    labelNames: ["platform", "cloud", "resource_type", "event_type", "source"] as const,
+    registers,
+  });
+  const eventsDeduplicated = new Counter({
+    name: "tally_events_deduplicated_total",
+    help: "Items that were already stored.",
+    labelNames: ["cloud"] as const,
+    registers,
+  });
+  const eventsRejected = new Counter({
+    name: "tally_events_rejected_total",
+    help: "Items refused, by the kind of check that refused them and the cloud of the credential.",
+    labelNames: ["cloud", "reason"] as const,
+    registers,
+  });
+  const unvalidatedSize = new Counter({
+    name: "tally_ingest_unvalidated_size_total",
+    help: "Sizes accepted without a check, because no size schema is registered for their resource type.",
+    labelNames: ["platform", "resource_type"] as const,
+    registers,
+  });
+  const projectionReplays = new Counter({
+    name: "tally_projection_replays_total",
+    help: "Resources whose whole history was replayed because an event arrived late.",
+    labelNames: ["cloud"] as const,
+    registers,
+  });
+  const currentResources = new Gauge({
+    name: "tally_current_resources",
+    help: "Resources in the projection by state, as of the last refresh.",
+    labelNames: ["platform", "cloud", "resource_type", "state"] as const,
+    registers,
+  });
+  const httpDuration = new Histogram({
+    name: "tally_http_request_duration_seconds",
+    help: "How long requests took, by route pattern.",
+    labelNames: ["method", "route", "status"] as const,
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  });
+  const poolMax = new Gauge({
+    name: "tally_db_pool_max_connections",
+    help: "How many connections to the database this process opens at most.",
+    registers,
+  });
+
+  const ingestedLabels = new LabelSets();
+  const unvalidatedLabels = new LabelSets();
+
+  return {
+    registry,
+    eventsIngested,
+    eventsDeduplicated,
+    eventsRejected,
+    unvalidatedSize,
+    projectionReplays,
+    currentResources,
+    httpDuration,
+    poolMax,
+
+    /** Counts a batch's accepted events: summed up by label set first, since a batch has few different ones. */
+    countIngested(events: Iterable<EventLabels>): void {
+      const sums = new Map<string, { labels: EventLabels; count: number }>();
+      for (const event of events) {
+        const key = `${event.platform}\0${event.cloud}\0${event.resource_type}\0${event.event_type}\0${event.source}`;
+        const sum = sums.get(key);
+        if (sum === undefined) sums.set(key, { labels: event, count: 1 });
+        else sum.count++;
+      }
+      for (const [key, { labels, count }] of sums) {
+        const { platform, cloud, source } = labels;
+        const { resource_type, event_type } = ingestedLabels.admit(key)
+          ? labels
+          : { resource_type: "other", event_type: "other" };
+        eventsIngested.inc({ platform, cloud, resource_type, event_type, source }, count);
+      }
+    },
+
+    /** Counts sizes that no schema checked. */
+    countUnvalidated(platform: string, resourceType: string, count = 1): void {
+      const resource_type = unvalidatedLabels.admit(`${platform}\0${resourceType}`) ? resourceType : "other";
+      unvalidatedSize.inc({ platform, resource_type }, count);
+    },
+  };
+}
+
+/** Which label sets a metric already has, up to a bound. */
+class LabelSets {
+  readonly #known = new Set<string>();
+
+  /** True where the set is known or there is room for it. */
+  admit(key: string): boolean {
+    if (this.#known.has(key)) return true;
+    if (this.#known.size >= MAX_LABEL_SETS) return false;
+    this.#known.add(key);
+    return true;
+  }
+}
