@@ -1,0 +1,235 @@
+/**
+ * The pipeline that every event goes through, a collector's and a reconciliation run's alike:
+ * screen each item → store the batch in one transaction → count.
+ */
+import type { Database } from "../database/connection.ts";
+import { faultOf } from "../database/faults.ts";
+import { transaction } from "../database/transaction.ts";
+import type { Source } from "../event/event.ts";
+import { itemsOf, type Span } from "../event/json-text.ts";
+import type { ValidEvent } from "../event/validate.ts";
+import { sizeSchemas } from "../resource-types/queries.ts";
+import { compileSizeSchema } from "../resource-types/registry.ts";
+import type { EventLabels, Metrics } from "../telemetry/metrics.ts";
+import { sizeNames } from "./queries.ts";
+import { type Candidate, isRefusal, type Refusal, type SizeRules, screenItem, screenSize } from "./screen.ts";
+import { type Screened, type Sender, type Stored, storeBatch, storeIn } from "./store.ts";
+
+/** What the pipeline works with. */
+export interface Pipeline {
+  readonly db: Database;
+  readonly metrics: Metrics;
+  /** Refuse a size that no schema is registered for. */
+  readonly requireSizeSchema: boolean;
+}
+
+/** The fate of a batch: accepted + duplicates + rejected.length = its number of items, always. */
+export interface IngestOutcome {
+  readonly accepted: number;
+  readonly duplicates: number;
+  /** In the batch's order. */
+  readonly rejected: readonly {
+    readonly index: number;
+    readonly event_id: string;
+    readonly reason: string;
+  }[];
+}
+
+/**
+ * Takes one batch in.
+ *
+ * @param text the request's JSON text
+ * @param value the same, parsed: one item, or an array of at most 1000
+ * @returns after the commit is durable
+ */
+export async function ingest(
+  pipeline: Pipeline,
+  sender: Sender,
+  text: string,
+  value: unknown,
+): Promise<IngestOutcome> {
+  const items: readonly unknown[] = Array.isArray(value) ? value : [value];
+  if (items.length === 0) return { accepted: 0, duplicates: 0, rejected: [] };
+  const spans = itemsOf(text);
+  const { screened, unvalidated } = await screen(pipeline, sender, text, spans, items);
+  const { stored, refusals } = await storeIsolating(pipeline.db, sender, screened);
+  count(pipeline.metrics, sender, { ...screened, refusals }, stored, unvalidated);
+  return {
+    accepted: stored.accepted.length,
+    duplicates: items.length - refusals.length - stored.accepted.length,
+    rejected: [...refusals]
+      .sort((a, b) => a.index - b.index)
+      .map(({ index, eventId, reason }) => ({ index, event_id: eventId, reason })),
+  };
+}
+
+async function screen(
+  { db, requireSizeSchema }: Pipeline,
+  sender: Sender,
+  text: string,
+  spans: readonly Span[],
+  items: readonly unknown[],
+): Promise<{ screened: Screened; unvalidated: ReadonlySet<number> }> {
+  const passed: Candidate[] = [];
+  const refusals: Refusal[] = [];
+  for (const [index, span] of spans.entries()) {
+    const outcome = screenItem(text, span, items[index], index, sender.scope);
+    if (isRefusal(outcome)) refusals.push(outcome);
+    else passed.push(outcome);
+  }
+  const rules = await readSizeRules(db, passed);
+  const candidates: Candidate[] = [];
+  const unvalidated = new Set<number>();
+  for (const candidate of passed) {
+    const verdict = screenSize(candidate, items[candidate.index], rules, requireSizeSchema);
+    if (isRefusal(verdict)) {
+      refusals.push(verdict);
+      continue;
+    }
+    candidates.push(verdict.candidate);
+    if (verdict.unvalidated) unvalidated.add(candidate.index);
+  }
+  return { screened: { text, candidates, refusals }, unvalidated };
+}
+
+/** Reads names and schemas once per pair and batch: a registration counts from the next event on, in any process. */
+async function readSizeRules(db: Database, candidates: readonly Candidate[]): Promise<SizeRules> {
+  const pairs = new Map<string, { platform: string; resourceType: string }>();
+  const typesByCloud = new Map<string, Set<string>>();
+  for (const { event } of candidates) {
+    if (event.size === null) continue;
+    const { platform, resourceType } = event;
+    pairs.set(pairKey(platform, resourceType), { platform, resourceType });
+    const types = typesByCloud.get(event.cloud);
+    if (types === undefined) typesByCloud.set(event.cloud, new Set([resourceType]));
+    else types.add(resourceType);
+  }
+  const schemas = pairs.size === 0 ? new Map<string, string>() : await sizeSchemas(db, [...pairs.values()]);
+  const names = new Map(
+    await Promise.all(
+      [...typesByCloud].map(
+        async ([cloud, types]) => [cloud, await sizeNames(db, cloud, [...types])] as const,
+      ),
+    ),
+  );
+  return {
+    names: (cloud, resourceType) => names.get(cloud)?.get(resourceType) ?? [],
+    schema: (platform, resourceType) => {
+      const text = schemas.get(pairKey(platform, resourceType));
+      return text === undefined ? null : compileSizeSchema(text);
+    },
+  };
+}
+
+/** No identifier can hold a NUL. */
+function pairKey(platform: string, resourceType: string): string {
+  return `${platform}\u0000${resourceType}`;
+}
+
+/**
+ * Stores the batch. Should the database refuse it for a reason that lies in the data, the items at fault are
+ * found and refused, and the rest is stored: whatever an item holds, it can't fail its neighbours.
+ */
+async function storeIsolating(
+  db: Database,
+  sender: Sender,
+  screened: Screened,
+): Promise<{ stored: Stored; refusals: readonly Refusal[] }> {
+  let batch = screened;
+  for (;;) {
+    try {
+      return { stored: await storeBatch(db, sender, batch), refusals: batch.refusals };
+    } catch (error) {
+      if (faultOf(error) !== "data") throw error;
+      const culprits = await findCulprits(db, sender, screened.text, batch.candidates);
+      if (culprits.size === 0) throw error;
+      batch = {
+        text: batch.text,
+        candidates: batch.candidates.filter(({ index }) => !culprits.has(index)),
+        refusals: [...batch.refusals, ...refusalsOf(batch.candidates, culprits)],
+      };
+    }
+  }
+}
+
+function refusalsOf(candidates: readonly Candidate[], culprits: ReadonlyMap<number, string>): Refusal[] {
+  return candidates.flatMap(({ index, span, event }) => {
+    const why = culprits.get(index);
+    if (why === undefined) return [];
+    const reason = `schema: the database cannot store the item: ${why}`;
+    return [{ index, span, kind: "schema" as const, reason, eventId: event.eventId, claimed: null }];
+  });
+}
+
+/** Halves the batch, storing nothing, until each item that the database refuses stands alone. */
+async function findCulprits(
+  db: Database,
+  sender: Sender,
+  text: string,
+  candidates: readonly Candidate[],
+): Promise<Map<number, string>> {
+  const why = await refusalOf(db, sender, { text, candidates, refusals: [] });
+  const [first] = candidates;
+  if (why === null || first === undefined) return new Map();
+  if (candidates.length === 1) return new Map([[first.index, why]]);
+  const middle = candidates.length >> 1;
+  const left = await findCulprits(db, sender, text, candidates.slice(0, middle));
+  const right = await findCulprits(db, sender, text, candidates.slice(middle));
+  return new Map([...left, ...right]);
+}
+
+/** Thrown to roll a trial back. */
+class TrialOver extends Error {}
+
+/** Why the database refuses these items; null where it takes them. Nothing stays. */
+async function refusalOf(db: Database, sender: Sender, batch: Screened): Promise<string | null> {
+  try {
+    await transaction(db, async (tx) => {
+      await storeIn(tx, sender, batch);
+      throw new TrialOver();
+    });
+  } catch (error) {
+    if (error instanceof TrialOver) return null;
+    if (faultOf(error) === "data" && error instanceof Error) return error.message;
+    throw error;
+  }
+  return null;
+}
+
+function count(
+  metrics: Metrics,
+  sender: Sender,
+  { candidates, refusals }: Screened,
+  stored: Stored,
+  unvalidated: ReadonlySet<number>,
+): void {
+  const accepted = new Set(stored.accepted.map(({ index }) => index));
+  metrics.countIngested(stored.accepted.map(({ event }) => eventLabels(event, sender.source)));
+  const sums = new Map<string, { platform: string; resourceType: string; count: number }>();
+  const duplicates = new Map<string, number>();
+  for (const { index, event } of candidates) {
+    if (!accepted.has(index)) duplicates.set(event.cloud, (duplicates.get(event.cloud) ?? 0) + 1);
+    else if (unvalidated.has(index)) {
+      const { platform, resourceType } = event;
+      const key = pairKey(platform, resourceType);
+      sums.set(key, { platform, resourceType, count: (sums.get(key)?.count ?? 0) + 1 });
+    }
+  }
+  for (const { platform, resourceType, count } of sums.values())
+    metrics.countUnvalidated(platform, resourceType, count);
+  for (const [cloud, count] of duplicates) metrics.eventsDeduplicated.inc({ cloud }, count);
+  for (const [cloud, count] of stored.replays) if (count > 0) metrics.projectionReplays.inc({ cloud }, count);
+  // The label is the credential's cloud: what a refused item claims must not become a label.
+  const cloud = sender.scope?.cloud ?? "";
+  for (const { kind } of refusals) metrics.eventsRejected.inc({ cloud, reason: kind });
+}
+
+function eventLabels(event: ValidEvent, source: Source): EventLabels {
+  return {
+    platform: event.platform,
+    cloud: event.cloud,
+    resource_type: event.resourceType,
+    event_type: event.eventType,
+    source,
+  };
+}

@@ -1,0 +1,140 @@
+/** Storing one screened batch: one transaction, whole or not at all. */
+import { type AuditEntry, writeAudit } from "../access/audit.ts";
+import type { Database, Transaction } from "../database/connection.ts";
+import { transaction } from "../database/transaction.ts";
+import { byteLength, DEAD_LETTER_MAX_BYTES } from "../event/bounds.ts";
+import type { Source } from "../event/event.ts";
+import type { Instant } from "../event/instant.ts";
+import { scrubNul } from "../event/json-text.ts";
+import { projectEvents } from "../projection/project.ts";
+import { type KeyedEvent, transactionInstant } from "../projection/queries.ts";
+import { type DeadLetter, insertDeadLetters, insertEvents } from "./queries.ts";
+import type { Candidate, Refusal, Scope } from "./screen.ts";
+
+/** Who hands a batch in. */
+export interface Sender {
+  /** For the audit log: a credential's id, or the name of Tally's own part. */
+  readonly actor: string;
+  /** The credential's own pair; null where nothing narrows the sender. */
+  readonly scope: Scope | null;
+  readonly source: Source;
+}
+
+/** What a screened batch holds. */
+export interface Screened {
+  /** The request's text, that spans point into. */
+  readonly text: string;
+  readonly candidates: readonly Candidate[];
+  readonly refusals: readonly Refusal[];
+}
+
+/** What storing did. */
+export interface Stored {
+  /** The candidates that became visible rows; all others were stored already. */
+  readonly accepted: readonly Candidate[];
+  /** Histories that were replayed, by cloud. */
+  readonly replays: ReadonlyMap<string, number>;
+}
+
+/** Stores the batch; the returned promise settles after the commit is durable. */
+export async function storeBatch(db: Database, sender: Sender, batch: Screened): Promise<Stored> {
+  return await transaction(db, async (tx) => await storeIn(tx, sender, batch));
+}
+
+/** The batch's writes inside an open transaction. */
+export async function storeIn(tx: Transaction, sender: Sender, batch: Screened): Promise<Stored> {
+  const accepted: Candidate[] = [];
+  const replays = new Map<string, number>();
+  const receivedFrom = batch.candidates.length === 0 ? null : await transactionInstant(tx);
+  // One cloud by a collector's scope; several only where nothing narrows the sender. The order is one everywhere.
+  for (const [cloud, candidates] of byCloud(batch.candidates)) {
+    const stored = await insertEvents(tx, cloud, sender.source, candidates);
+    const fresh = candidates.filter(({ index }) => stored.has(index));
+    accepted.push(...fresh);
+    if (fresh.length === 0 || receivedFrom === null) continue;
+    replays.set(
+      cloud,
+      await projectEvents(
+        tx,
+        cloud,
+        fresh.map((candidate) => keyedEvent(candidate, receivedFrom)),
+      ),
+    );
+  }
+  const letters = deadLetters(batch);
+  if (letters.length > 0) {
+    const credential = sender.scope === null ? null : { id: sender.actor, ...sender.scope };
+    await insertDeadLetters(tx, sender.source, credential, letters);
+  }
+  await writeAudit(tx, auditEntries(sender, batch, accepted.length));
+  return { accepted, replays };
+}
+
+function byCloud(candidates: readonly Candidate[]): [string, Candidate[]][] {
+  const clouds = new Map<string, Candidate[]>();
+  for (const candidate of candidates) {
+    const list = clouds.get(candidate.event.cloud);
+    if (list === undefined) clouds.set(candidate.event.cloud, [candidate]);
+    else list.push(candidate);
+  }
+  return [...clouds].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function keyedEvent({ index, event, sizeText }: Candidate, receivedFrom: Instant): KeyedEvent {
+  return {
+    resourceType: event.resourceType,
+    resourceId: event.resourceId,
+    event: {
+      timestamp: event.timestamp,
+      receivedAt: (receivedFrom + BigInt(index)) as Instant,
+      eventId: event.eventId,
+      eventType: event.eventType,
+      platform: event.platform,
+      projectId: event.projectId,
+      state: event.state,
+      size: sizeText,
+    },
+  };
+}
+
+function deadLetters({ text, refusals }: Screened): DeadLetter[] {
+  const letters: DeadLetter[] = [];
+  for (const { index, span, kind, reason } of refusals) {
+    // Out of scope is a matter for the audit log: the item may be another tenant's.
+    if (kind === "scope") continue;
+    const raw = scrubNul(text.slice(span.start, span.end));
+    const bytes = byteLength(raw);
+    const kept = bytes <= DEAD_LETTER_MAX_BYTES ? raw : `{"not_stored":{"bytes":${bytes}}}`;
+    letters.push({ index, kind, reason, raw: kept });
+  }
+  return letters;
+}
+
+function auditEntries(sender: Sender, { candidates, refusals }: Screened, accepted: number): AuditEntry[] {
+  const violations = refusals.flatMap(({ index, claimed }) =>
+    claimed === null
+      ? []
+      : [
+          {
+            actor: sender.actor,
+            action: "events.scope_violation",
+            objectType: "ingest_credential",
+            objectId: sender.actor,
+            details: { index, credential: sender.scope, claimed },
+          },
+        ],
+  );
+  const summary = {
+    actor: sender.actor,
+    action: "events.ingest",
+    objectType: "batch",
+    objectId: sender.scope?.cloud ?? "",
+    details: {
+      source: sender.source,
+      accepted,
+      duplicates: candidates.length - accepted,
+      rejected: refusals.length,
+    },
+  };
+  return [summary, ...violations];
+}

@@ -1,0 +1,103 @@
+/**
+ * Folding one batch's new events into rows. New resources cost one write, known ones one; an event that comes
+ * late replays its resource's history, and only that one.
+ */
+import type { Transaction } from "../database/connection.ts";
+import {
+  compareFoldOrder,
+  type FoldEvent,
+  type FoldedRow,
+  fold,
+  type Place,
+  step,
+} from "../timeline/fold.ts";
+import {
+  histories,
+  insertRows,
+  type KeyedEvent,
+  type KeyedRow,
+  keyOf,
+  type LocalKey,
+  lockRows,
+  updateRows,
+} from "./queries.ts";
+
+/** The new events of one resource, in fold order. */
+interface News extends LocalKey {
+  readonly events: readonly FoldEvent[];
+}
+
+/** Events by their resource, each list in fold order. */
+function byResource(events: readonly KeyedEvent[]): Map<string, News> {
+  const grouped = new Map<string, LocalKey & { events: FoldEvent[] }>();
+  for (const { resourceType, resourceId, event } of events) {
+    const key = keyOf({ resourceType, resourceId });
+    const group = grouped.get(key);
+    if (group === undefined) grouped.set(key, { resourceType, resourceId, events: [event] });
+    else group.events.push(event);
+  }
+  for (const { events: list } of grouped.values()) {
+    if (list.length > 1) list.sort(compareFoldOrder);
+  }
+  return grouped;
+}
+
+function foldOnto(row: FoldedRow | null, events: readonly FoldEvent[]): FoldedRow {
+  let folded = row;
+  for (const event of events) folded = step(folded, event);
+  if (folded === null) throw new Error("a resource without events has no row");
+  return folded;
+}
+
+function newestOf(row: FoldedRow): Place {
+  return { timestamp: row.lastEventAt, receivedAt: row.lastReceivedAt, eventId: row.lastEventId };
+}
+
+/**
+ * Projects the events that a transaction has just stored for one cloud.
+ *
+ * Locks are taken in one order everywhere: new rows sorted, then known rows sorted. A row that isn't there yet
+ * has no history but this batch's, because every batch writes both or neither.
+ *
+ * @returns how many histories were replayed
+ */
+export async function projectEvents(
+  tx: Transaction,
+  cloud: string,
+  events: readonly KeyedEvent[],
+): Promise<number> {
+  const news = byResource(events);
+  if (news.size === 0) return 0;
+  const asNew = [...news.values()].map(({ resourceType, resourceId, events: list }) => ({
+    resourceType,
+    resourceId,
+    row: foldOnto(null, list),
+  }));
+  const inserted = await insertRows(tx, cloud, asNew);
+  const known = [...news.values()].filter((key) => !inserted.has(keyOf(key)));
+  if (known.length === 0) return 0;
+
+  const changed: KeyedRow[] = [];
+  const late: LocalKey[] = [];
+  for (const { resourceType, resourceId, row } of await lockRows(tx, cloud, known)) {
+    const fresh = news.get(keyOf({ resourceType, resourceId }))?.events ?? [];
+    const first = fresh[0];
+    if (first === undefined) continue;
+    if (compareFoldOrder(first, newestOf(row)) > 0) {
+      changed.push({ resourceType, resourceId, row: foldOnto(row, fresh) });
+    } else late.push({ resourceType, resourceId });
+  }
+  if (late.length > 0) changed.push(...(await replay(tx, cloud, late)));
+  await updateRows(tx, cloud, changed);
+  return late.length;
+}
+
+/** The rows that the stored histories of the keys fold into; a key without a history gives none. */
+export async function replay(tx: Transaction, cloud: string, keys: readonly LocalKey[]): Promise<KeyedRow[]> {
+  const rows: KeyedRow[] = [];
+  for (const { resourceType, resourceId, events } of byResource(await histories(tx, cloud, keys)).values()) {
+    const { row } = fold(events);
+    if (row !== null) rows.push({ resourceType, resourceId, row });
+  }
+  return rows;
+}

@@ -1,0 +1,221 @@
+/** The projection's statements. All name the cloud, so that the tables can be spread by it. */
+import type { Queryable, Transaction } from "../database/connection.ts";
+import type { ResourceKey } from "../event/event.ts";
+import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
+import type { FoldEvent, FoldedRow } from "../timeline/fold.ts";
+
+/** A resource within its cloud. */
+export type LocalKey = Pick<ResourceKey, "resourceType" | "resourceId">;
+
+/** A row of one cloud. */
+export interface KeyedRow extends LocalKey {
+  readonly row: FoldedRow;
+}
+
+/** One key as map key; no identifier can hold the NUL that separates them. */
+export function keyOf({ resourceType, resourceId }: LocalKey): string {
+  return `${resourceType}\u0000${resourceId}`;
+}
+
+function keysJson(keys: readonly LocalKey[]): string {
+  return JSON.stringify(keys.map(({ resourceType, resourceId }) => ({ rt: resourceType, r: resourceId })));
+}
+
+function instantOrNull(value: Instant | null): string {
+  return value === null ? "null" : `"${formatInstant(value)}"`;
+}
+
+/** Rows as the text of a JSON array; their sizes go in digit for digit. */
+function rowsJson(rows: readonly KeyedRow[]): string {
+  const texts = rows.map(
+    ({ resourceType, resourceId, row }) =>
+      `{"rt":${JSON.stringify(resourceType)},"r":${JSON.stringify(resourceId)}` +
+      `,"c":${instantOrNull(row.createdAt)},"d":${instantOrNull(row.deletedAt)}` +
+      `,"f":"${formatInstant(row.firstEventAt)}","l":"${formatInstant(row.lastEventAt)}"` +
+      `,"lr":"${formatInstant(row.lastReceivedAt)}","li":${JSON.stringify(row.lastEventId)}` +
+      `,"lt":${JSON.stringify(row.lastEventType)},"p":${JSON.stringify(row.platform)}` +
+      `,"pr":${JSON.stringify(row.projectId)},"s":${JSON.stringify(row.state)},"z":${row.size}}`,
+  );
+  return `[${texts.join(",")}]`;
+}
+
+/** The transaction's instant: what `received_at` counts from. */
+export async function transactionInstant(tx: Transaction): Promise<Instant> {
+  const [row]: { at: string }[] = await tx`SELECT (extract(epoch FROM now()) * 1000000)::bigint::text AS at`;
+  if (row === undefined) throw new Error("SELECT now() gave no row");
+  return instantFromMicros(row.at);
+}
+
+/** Inserts the rows that are new, sorted by key; gives the keys of those that were. */
+export async function insertRows(
+  tx: Transaction,
+  cloud: string,
+  rows: readonly KeyedRow[],
+): Promise<Set<string>> {
+  const inserted: { rt: string; r: string }[] = await tx`
+    INSERT INTO current_resources (created_at, deleted_at, first_event_at, last_event_at, last_received_at, cloud,
+                                   resource_type, resource_id, platform, project_id, state, last_event_id,
+                                   last_event_type, size)
+    SELECT n.c, n.d, n.f, n.l, n.lr, ${cloud}, n.rt, n.r, n.p, n.pr, n.s, n.li, n.lt, n.z
+    FROM json_to_recordset(${rowsJson(rows)}::text::json)
+      AS n(rt text, r text, c timestamptz, d timestamptz, f timestamptz, l timestamptz, lr timestamptz, li text,
+           lt text, p text, pr text, s text, z jsonb)
+    ORDER BY n.rt COLLATE "C", n.r COLLATE "C"
+    ON CONFLICT DO NOTHING
+    RETURNING resource_type AS rt, resource_id AS r`;
+  return new Set(inserted.map(({ rt, r }) => keyOf({ resourceType: rt, resourceId: r })));
+}
+
+/** Locks the rows of the keys, in sorted order, and reads them. */
+export async function lockRows(
+  tx: Transaction,
+  cloud: string,
+  keys: readonly LocalKey[],
+): Promise<KeyedRow[]> {
+  const rows: (Record<"rt" | "r" | "p" | "pr" | "s" | "z" | "f" | "l" | "lr" | "li" | "lt", string> &
+    Record<"c" | "d", string | null>)[] = await tx`
+    SELECT c.resource_type AS rt, c.resource_id AS r, c.platform AS p, c.project_id AS pr, c.state AS s,
+           c.size::text AS z,
+           (extract(epoch FROM c.created_at) * 1000000)::bigint::text AS c,
+           (extract(epoch FROM c.deleted_at) * 1000000)::bigint::text AS d,
+           (extract(epoch FROM c.first_event_at) * 1000000)::bigint::text AS f,
+           (extract(epoch FROM c.last_event_at) * 1000000)::bigint::text AS l,
+           (extract(epoch FROM c.last_received_at) * 1000000)::bigint::text AS lr,
+           c.last_event_id AS li, c.last_event_type AS lt
+    FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
+    JOIN current_resources c ON c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r
+    ORDER BY c.resource_type, c.resource_id
+    FOR UPDATE OF c`;
+  return rows.map((row) => ({
+    resourceType: row.rt,
+    resourceId: row.r,
+    row: {
+      platform: row.p,
+      projectId: row.pr,
+      state: row.s,
+      size: row.z,
+      createdAt: row.c === null ? null : instantFromMicros(row.c),
+      deletedAt: row.d === null ? null : instantFromMicros(row.d),
+      firstEventAt: instantFromMicros(row.f),
+      lastEventAt: instantFromMicros(row.l),
+      lastReceivedAt: instantFromMicros(row.lr),
+      lastEventId: row.li,
+      lastEventType: row.lt,
+    },
+  }));
+}
+
+/** Writes what locked rows have become. */
+export async function updateRows(tx: Transaction, cloud: string, rows: readonly KeyedRow[]): Promise<void> {
+  await tx`
+    UPDATE current_resources c
+    SET created_at = n.c, deleted_at = n.d, first_event_at = n.f, last_event_at = n.l, last_received_at = n.lr,
+        platform = n.p, project_id = n.pr, state = n.s, last_event_id = n.li, last_event_type = n.lt, size = n.z
+    FROM json_to_recordset(${rowsJson(rows)}::text::json)
+      AS n(rt text, r text, c timestamptz, d timestamptz, f timestamptz, l timestamptz, lr timestamptz, li text,
+           lt text, p text, pr text, s text, z jsonb)
+    WHERE c.cloud = ${cloud} AND c.resource_type = n.rt AND c.resource_id = n.r`;
+}
+
+/** An event of a history, with the resource it belongs to. */
+export interface KeyedEvent extends LocalKey {
+  readonly event: FoldEvent;
+}
+
+/** The whole stored histories of the keys, in no particular order. */
+export async function histories(
+  tx: Queryable,
+  cloud: string,
+  keys: readonly LocalKey[],
+): Promise<KeyedEvent[]> {
+  const rows: (Record<"rt" | "r" | "at" | "ra" | "id" | "t" | "p" | "pr", string> &
+    Record<"s" | "z", string | null>)[] = await tx`
+    SELECT e.resource_type AS rt, e.resource_id AS r,
+           (extract(epoch FROM e.timestamp) * 1000000)::bigint::text AS at,
+           (extract(epoch FROM e.received_at) * 1000000)::bigint::text AS ra,
+           e.event_id AS id, e.event_type AS t, e.platform AS p, e.project_id AS pr,
+           e.payload ->> 'state' AS s,
+           nullif(e.payload -> 'size', 'null')::text AS z
+    FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
+    JOIN events e ON e.cloud = ${cloud} AND e.resource_type = k.rt AND e.resource_id = k.r`;
+  return rows.map((row) => ({
+    resourceType: row.rt,
+    resourceId: row.r,
+    event: {
+      timestamp: instantFromMicros(row.at),
+      receivedAt: instantFromMicros(row.ra),
+      eventId: row.id,
+      eventType: row.t,
+      platform: row.p,
+      projectId: row.pr,
+      state: row.s,
+      size: row.z,
+    },
+  }));
+}
+
+/** Which resources a rebuild replays; null filters nothing. */
+export interface RebuildFilter {
+  readonly cloud: string | null;
+  readonly resourceType: string | null;
+}
+
+/** A resource and how many events it has. */
+export interface CountedKey extends ResourceKey {
+  readonly events: number;
+}
+
+/** The next resources that have events, in key order, with the length of their histories. */
+export async function nextResources(
+  db: Queryable,
+  filter: RebuildFilter,
+  after: ResourceKey,
+  limit: number,
+): Promise<CountedKey[]> {
+  const rows: { c: string; rt: string; r: string; n: number }[] = await db`
+    SELECT cloud AS c, resource_type AS rt, resource_id AS r, count(*)::int AS n
+    FROM events
+    WHERE (cloud, resource_type, resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
+      AND (${filter.cloud}::text IS NULL OR cloud = ${filter.cloud}::text)
+      AND (${filter.resourceType}::text IS NULL OR resource_type = ${filter.resourceType}::text)
+    GROUP BY cloud, resource_type, resource_id
+    ORDER BY cloud, resource_type, resource_id
+    LIMIT ${limit}`;
+  return rows.map(({ c, rt, r, n }) => ({ cloud: c, resourceType: rt, resourceId: r, events: n }));
+}
+
+/** How many rows a rebuild will find, for a progress bar. */
+export async function countRows(db: Queryable, filter: RebuildFilter): Promise<number> {
+  const [row]: { n: number }[] = await db`
+    SELECT count(*)::int AS n FROM current_resources
+    WHERE (${filter.cloud}::text IS NULL OR cloud = ${filter.cloud}::text)
+      AND (${filter.resourceType}::text IS NULL OR resource_type = ${filter.resourceType}::text)`;
+  return row?.n ?? 0;
+}
+
+/** Which of the keys have no row. */
+export async function keysWithoutRow(
+  db: Queryable,
+  cloud: string,
+  keys: readonly LocalKey[],
+): Promise<LocalKey[]> {
+  const rows: { rt: string; r: string }[] = await db`
+    SELECT k.rt, k.r
+    FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
+    WHERE NOT EXISTS (
+      SELECT FROM current_resources c WHERE c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r)`;
+  return rows.map(({ rt, r }) => ({ resourceType: rt, resourceId: r }));
+}
+
+/** Removes rows that no event stands behind: nothing but damage makes one. */
+export async function removeRowsWithoutHistory(tx: Transaction, filter: RebuildFilter): Promise<number> {
+  const removed: unknown[] = await tx`
+    DELETE FROM current_resources c
+    WHERE (${filter.cloud}::text IS NULL OR c.cloud = ${filter.cloud}::text)
+      AND (${filter.resourceType}::text IS NULL OR c.resource_type = ${filter.resourceType}::text)
+      AND NOT EXISTS (
+        SELECT FROM events e
+        WHERE e.cloud = c.cloud AND e.resource_type = c.resource_type AND e.resource_id = c.resource_id)
+    RETURNING 1 AS one`;
+  return removed.length;
+}

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "bun:test";
+import {
+  canonicalJson,
+  elementsOf,
+  hasNul,
+  itemsOf,
+  measure,
+  membersOf,
+  memberText,
+  scrubNul,
+} from "../../src/event/json-text.ts";
+
+const cut = (text: string, spans: readonly { start: number; end: number }[]) =>
+  spans.map((s) => text.slice(s.start, s.end));
+
+describe("items of a request", () => {
+  test("elements of an array, whatever stands around and inside them", () => {
+    const text = ' \n[ {"a": "]},[\\"" } ,\t[1,[2]] , "x\\\\" , -1.5e3,null,true ]\r\n';
+    expect(cut(text, itemsOf(text))).toEqual([
+      '{"a": "]},[\\"" }',
+      "[1,[2]]",
+      '"x\\\\"',
+      "-1.5e3",
+      "null",
+      "true",
+    ]);
+  });
+
+  test("one value is one item", () => {
+    expect(cut(' {"a":1} ', itemsOf(' {"a":1} '))).toEqual(['{"a":1}']);
+    expect(cut("12", itemsOf("12"))).toEqual(["12"]);
+  });
+
+  test("an empty array has none", () => {
+    expect(itemsOf(" [ ] ")).toEqual([]);
+    expect(elementsOf("[]", 0)).toEqual([]);
+  });
+});
+
+describe("members", () => {
+  test("are found by their decoded key; the last of two counts", () => {
+    const text = '{"size" : 1, "s\\u0069ze":{"a":"}"}, "x":[] }';
+    const { members, end } = membersOf(text, 0);
+    expect(cut(text, [...members.values()])).toEqual(['{"a":"}"}', "[]"]);
+    expect([...members.keys()]).toEqual(["size", "x"]);
+    expect(end).toBe(text.length);
+  });
+
+  test("null and absent are the same to memberText, digits stay", () => {
+    expect(memberText('{"a":null}', "a")).toBeNull();
+    expect(memberText('{"a":1}', "b")).toBeNull();
+    expect(memberText(' { "a" : 0.1000 }', "a")).toBe("0.1000");
+  });
+});
+
+describe("NUL", () => {
+  test.each([
+    ['{"a":"\\u0000"}', true, '{"a":""}'],
+    ['{"\\u0000k":1}', true, '{"k":1}'],
+    ['{"a":"\\\\u0000"}', false, '{"a":"\\\\u0000"}'],
+    ['{"a":"\\\\\\u0000x"}', true, '{"a":"\\\\x"}'],
+    ['{"a":"u0000"}', false, '{"a":"u0000"}'],
+    ['{"a":"\\u00001\\u0000"}', true, '{"a":"1"}'],
+  ])("%s", (text, has, scrubbed) => {
+    expect(hasNul(text, 0, text.length)).toBe(has);
+    expect(scrubNul(text)).toBe(scrubbed);
+  });
+
+  test("of a neighbour is not this item's", () => {
+    const text = '["a","\\u0000"]';
+    expect(hasNul(text, 1, 4)).toBe(false);
+  });
+});
+
+describe("what the database would make of an item", () => {
+  test.each([
+    ["1", 0],
+    ["{}", 1],
+    ['{"a":[{"b":"[[[["}]}', 3],
+  ])("%s nests %d deep", (text, depth) => {
+    expect(measure(text, 0, text.length).depth).toBe(depth);
+  });
+
+  test.each([
+    "1e131072",
+    "-1e131072",
+    "1e-16384",
+    "0.1e-16383",
+    "1e400000",
+    `1${"0".repeat(131_072)}`,
+    `0.${"1".repeat(16_384)}`,
+  ])("%.20s … is past numeric", (number) => {
+    expect(measure(`[${number}]`, 0, number.length + 2).overflow).toBe(number.slice(0, 40));
+  });
+
+  test.each([
+    "1e131071",
+    "1e-16383",
+    "0.0001e131075",
+    "12345678901234567890",
+    "1".repeat(131_072),
+    `0.${"1".repeat(16_383)}`,
+    "0e9",
+  ])("%.20s … is not", (number) => {
+    expect(measure(number, 0, number.length).overflow).toBeNull();
+  });
+
+  test("exponents grow: 1e9 becomes ten digits, 1e-3 becomes 0.001", () => {
+    expect(measure("1e9", 0, 3).growth).toBe(7);
+    expect(measure("1e-3", 0, 4).growth).toBe(0);
+    expect(measure("[1e9,1E+9]", 0, 10).growth).toBe(13);
+    expect(measure('"1e9"', 0, 5).growth).toBe(0);
+  });
+});
+
+describe("equal values have one canonical text", () => {
+  test.each([
+    ['{"a":1,"b":2}', '{ "b": 2.0, "a": 10e-1 }'],
+    ["0", "-0.000"],
+    ["1e2", "100"],
+    ["0.1000", "1e-1"],
+    ['{"a":{"x":[1,{"y":null}]}}', '{"a":{"x":[1.00,{"y":null}]}}'],
+    ['{"ü":"\\u00fc"}', '{"\\u00fc":"ü"}'],
+    ['{"a":1,"a":2}', '{"a":2}'],
+  ])("%s = %s", (a, b) => {
+    expect(canonicalJson(a)).toBe(canonicalJson(b));
+  });
+
+  test.each([
+    ["12345678901234567890", "12345678901234567891"],
+    ["[1,2]", "[2,1]"],
+    ['{"a":"1"}', '{"a":1}'],
+    ["1", "-1"],
+    ["1", "10"],
+    ["{}", "[]"],
+    ["null", '"null"'],
+  ])("%s ≠ %s", (a, b) => {
+    expect(canonicalJson(a)).not.toBe(canonicalJson(b));
+  });
+});
