@@ -1,0 +1,78 @@
+/** The one pool of a process. */
+import { SQL } from "bun";
+import { type DatabaseTarget, parseDatabaseUrl } from "./address.ts";
+import type { Database } from "./connection.ts";
+
+export type { DatabaseTarget, SocketTarget } from "./address.ts";
+
+/** How long a connection may take to open. */
+const CONNECTION_TIMEOUT_SECONDS = 5;
+
+/** What a pool may be told. Times are milliseconds; 0 switches a limit off. */
+export interface PoolOptions {
+  readonly maxConnections: number;
+  /** What `pg_stat_activity` shows. Default: tally. */
+  readonly applicationName?: string;
+  /** The longest that one statement may run. Default: 60,000. */
+  readonly statementTimeoutMs?: number;
+  /** The longest that a statement may wait for one lock. Default: 15,000. */
+  readonly lockTimeoutMs?: number;
+}
+
+/**
+ * Opens a pool. Nothing is connected before the first statement, and a server that went away and came back is
+ * found again by itself; statements in flight fail then (see `faults.ts`).
+ *
+ * The limits travel as startup parameters, so that they hold from a connection's first statement on and cost no
+ * round trip. PgBouncer refuses startup parameters that it does not know: there,
+ * `ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout` and the same
+ * limits on the role (`ALTER ROLE … SET`).
+ *
+ * No idleTimeout and no maxLifetime: bun:sql lets both kill a running query.
+ * @throws {TypeError} for a URL that `parseDatabaseUrl` refuses
+ */
+export function openPool(target: DatabaseTarget, options: PoolOptions): Database {
+  const limits = {
+    application_name: options.applicationName ?? "tally",
+    statement_timeout: options.statementTimeoutMs ?? 60_000,
+    lock_timeout: options.lockTimeoutMs ?? 15_000,
+    idle_in_transaction_session_timeout: 60_000,
+  };
+  const common = {
+    adapter: "postgres",
+    max: options.maxConnections,
+    connectionTimeout: CONNECTION_TIMEOUT_SECONDS,
+  } as const;
+  if (!("url" in target)) {
+    return new SQL({
+      ...common,
+      path: socketPath(target.socketDirectory, target.port),
+      username: target.user,
+      password: "",
+      database: target.database,
+      connection: limits,
+    });
+  }
+  const address = parseDatabaseUrl(target.url);
+  if (typeof address === "string") throw new TypeError(`the database URL ${address}`);
+  const parts = {
+    ...common,
+    username: address.user,
+    password: address.password,
+    database: address.database,
+    connection: address.options === null ? limits : { ...limits, options: address.options },
+  };
+  if (address.host.startsWith("/"))
+    return new SQL({ ...parts, path: socketPath(address.host, address.port) });
+  return new SQL({
+    ...parts,
+    // bun:sql takes `sslmode` only from a URL; every other part of this one is overridden.
+    url: `postgres://-/?sslmode=${address.sslMode}`,
+    hostname: address.host,
+    port: address.port,
+  });
+}
+
+function socketPath(directory: string, port: number): string {
+  return `${directory}/.s.PGSQL.${port}`;
+}

@@ -1,0 +1,354 @@
+/**
+ * Every setting of Tally: environment variables only, all of them in one table. The table drives reading,
+ * `tally config` and the documentation.
+ */
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { resolve } from "node:path";
+import { parseDatabaseUrl } from "./database/address.ts";
+
+/** All settings, read and checked. */
+export interface Settings {
+  logLevel: "DEBUG" | "INFO" | "WARN" | "ERROR";
+  http: { host: string; port: number };
+  /** `url` null: Tally runs its own PostgreSQL. */
+  database: { url: string | null; maxConnections: number; autoMigrate: boolean };
+  /** `internalToken` null: the internal routes answer 401 to everybody. */
+  auth: { mode: "enforced" | "disabled"; internalToken: string | null };
+  unhealthyThresholdSeconds: number;
+  requireSizeSchema: boolean;
+  metrics: { enabled: boolean; refreshSeconds: number };
+  /** Absolute path. Only the embedded database lives there. */
+  dataDir: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Everything that is wrong with the environment, not only the first thing. */
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+  /** One sentence a fault; each names its variable and never holds a secret. */
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join("; "));
+    this.faults = faults;
+  }
+}
+
+/** A value that was read, or what is wrong with its text. */
+type Reading<T> = { value: T } | { fault: string };
+
+/** One row of the table. */
+interface Variable<T> {
+  readonly name: string;
+  /** Values that it takes, for people. */
+  readonly takes: string;
+  readonly about: string;
+  /** What holds when it is unset, and how `tally config` shows that. */
+  readonly fallback: T;
+  readonly unset: string;
+  /** Also taken from the file that `<name>_FILE` names. */
+  readonly fromFile: boolean;
+  /** Hides what must not be shown. */
+  readonly mask: (text: string) => string;
+  readonly read: (text: string) => Reading<T>;
+}
+
+function variable<T>(
+  name: string,
+  about: string,
+  fallback: T,
+  kind: { takes: string; read: (text: string) => Reading<T>; mask?: (text: string) => string },
+  unset = String(fallback),
+): Variable<T> {
+  const { takes, read, mask } = kind;
+  return {
+    name,
+    about,
+    fallback,
+    unset,
+    takes,
+    read,
+    fromFile: mask !== undefined,
+    mask: mask ?? ((t) => t),
+  };
+}
+
+function oneOf<const T extends string>(...names: T[]) {
+  const takes = names.join(" | ");
+  return {
+    takes,
+    read: (text: string): Reading<T> => {
+      const value = names.find((name) => name === text);
+      return value === undefined ? { fault: `must be one of ${names.join(", ")}` } : { value };
+    },
+  };
+}
+
+function integer(least: number, most: number) {
+  return {
+    takes: `${least} to ${most}`,
+    read: (text: string): Reading<number> => {
+      const value = /^(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : Number.NaN;
+      return value >= least && value <= most
+        ? { value }
+        : { fault: `must be an integer from ${least} to ${most}` };
+    },
+  };
+}
+
+const flag = {
+  takes: "true | false",
+  read: (text: string): Reading<boolean> =>
+    text === "true" || text === "false" ? { value: text === "true" } : { fault: "must be true or false" },
+};
+
+const host = {
+  takes: "an address or a host name",
+  read: (text: string): Reading<string> =>
+    /^[A-Za-z0-9._:-]+$/.test(text)
+      ? { value: text }
+      : { fault: "must be an IP address or a host name, without a port" },
+};
+
+const path = {
+  takes: "a directory",
+  read: (text: string): Reading<string> =>
+    text.includes("\0") ? { fault: "must be a path" } : { value: resolve(text) },
+};
+
+const databaseUrl = {
+  takes: "postgres://user:password@host:port/database",
+  read: (text: string): Reading<string> => {
+    const address = parseDatabaseUrl(text);
+    return typeof address === "string" ? { fault: address } : { value: text };
+  },
+  mask: (text: string): string => {
+    const address = parseDatabaseUrl(text);
+    if (typeof address === "string") return "***";
+    const { user, password, host: server, port, database } = address;
+    return `postgres://${user}${password === "" ? "" : ":***"}@${server}:${port}/${database}`;
+  },
+};
+
+const secret = {
+  takes: "visible ASCII characters",
+  // What can't stand in an Authorization header could never be sent back.
+  read: (text: string): Reading<string> =>
+    /^[!-~]+$/.test(text) ? { value: text } : { fault: "must be visible ASCII characters without spaces" },
+  mask: () => "***",
+};
+
+const TABLE = {
+  logLevel: variable(
+    "TALLY_LOG_LEVEL",
+    "The least severe log lines that are written.",
+    "INFO",
+    oneOf("DEBUG", "INFO", "WARN", "ERROR"),
+  ),
+  httpHost: variable("TALLY_REPORTING_HTTP_HOST", "The address that the API listens on.", "0.0.0.0", host),
+  httpPort: variable(
+    "TALLY_REPORTING_HTTP_PORT",
+    "The port that the API listens on; 0: any free one, logged at start.",
+    8080,
+    integer(0, 65_535),
+  ),
+  databaseUrl: variable<string | null>(
+    "TALLY_REPORTING_DB_URL",
+    "An external PostgreSQL 15 or newer.",
+    null,
+    databaseUrl,
+    "(embedded)",
+  ),
+  maxConnections: variable(
+    "TALLY_REPORTING_DB_MAX_CONNS",
+    "The most connections to the database.",
+    10,
+    integer(1, 1000),
+  ),
+  autoMigrate: variable(
+    "TALLY_REPORTING_AUTO_MIGRATE",
+    "Migrate an external database at start; the embedded one always is.",
+    false,
+    flag,
+  ),
+  authMode: variable(
+    "TALLY_REPORTING_AUTH_MODE",
+    "disabled: no credential is asked for, and only loopback is listened on.",
+    "enforced",
+    oneOf("enforced", "disabled"),
+  ),
+  internalToken: variable<string | null>(
+    "TALLY_REPORTING_INTERNAL_TOKEN",
+    "The bearer token of the internal routes. Unset with the embedded database: made at the first start.",
+    null,
+    secret,
+    "(none)",
+  ),
+  unhealthyThreshold: variable(
+    "TALLY_REPORTING_UNHEALTHY_THRESHOLD_S",
+    "How long readiness may fail, in seconds, before /healthz fails too.",
+    600,
+    integer(1, 86_400),
+  ),
+  requireSizeSchema: variable(
+    "TALLY_INGEST_REQUIRE_SIZE_SCHEMA",
+    "Refuse items whose resource type has no size schema.",
+    false,
+    flag,
+  ),
+  metricsEnabled: variable("TALLY_METRICS_ENABLED", "Serve /metrics.", true, flag),
+  metricsRefresh: variable(
+    "TALLY_REPORTING_METRICS_REFRESH_S",
+    "How often the fleet's gauges are counted anew, in seconds.",
+    60,
+    integer(1, 86_400),
+  ),
+  dataDir: variable<string | null>(
+    "TALLY_DATA_DIR",
+    "Where the embedded database lives; systemd's STATE_DIRECTORY comes first.",
+    null,
+    path,
+    "~/.local/share/tally",
+  ),
+};
+
+const VARIABLES: readonly Variable<unknown>[] = Object.values(TABLE);
+
+/** One line of the settings' documentation. */
+export interface SettingDocument {
+  readonly name: string;
+  readonly takes: string;
+  readonly unset: string;
+  readonly about: string;
+  readonly fromFile: boolean;
+}
+
+/** What there is to set, in the table's order. */
+export const SETTING_DOCUMENTS: readonly SettingDocument[] = VARIABLES.map(
+  ({ name, takes, unset, about, fromFile }) => ({ name, takes, unset, about, fromFile }),
+);
+
+/** A variable's text and where it came from; `text` null: unset. */
+interface Found {
+  readonly text: string | null;
+  readonly source: string;
+}
+
+function find(entry: Variable<unknown>, env: Environment, faults: string[]): Found {
+  const { name, fromFile } = entry;
+  const text = env[name];
+  const file = fromFile ? env[`${name}_FILE`] : undefined;
+  if (text !== undefined && file !== undefined) {
+    faults.push(`${name} and ${name}_FILE are both set: keep one`);
+    return { text: null, source: "default" };
+  }
+  if (text === "") faults.push(`${name} is set but empty: unset it, or give it a value`);
+  if (file === undefined)
+    return text === undefined || text === ""
+      ? { text: null, source: "default" }
+      : { text, source: "environment" };
+  try {
+    const content = readFileSync(file, "utf8").replace(/\r?\n$/, "");
+    if (content !== "") return { text: content, source: `file ${file}` };
+    faults.push(`${name}_FILE names an empty file: ${file}`);
+  } catch (error) {
+    const why = error instanceof Error && "code" in error ? String(error.code) : "no readable path";
+    faults.push(`${name}_FILE names a file that can't be read (${why}): ${file}`);
+  }
+  return { text: null, source: "default" };
+}
+
+/** Insertions, deletions and replacements from `a` to `b`. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+const KNOWN = VARIABLES.flatMap(({ name, fromFile }) => (fromFile ? [name, `${name}_FILE`] : [name]));
+
+function unknownVariables(env: Environment): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith("TALLY_") && env[name] !== undefined && !KNOWN.includes(name))
+    .sort()
+    .map((name) => {
+      const nearest = KNOWN.reduce((best, known) =>
+        distance(name, known) < distance(name, best) ? known : best,
+      );
+      return `${name} is no setting of Tally: did you mean ${nearest}?`;
+    });
+}
+
+function isLoopback(name: string): boolean {
+  return name === "localhost" || name === "::1" || /^127(\.\d{1,3}){3}$/.test(name);
+}
+
+/** One line of `tally config`. */
+export interface SettingLine {
+  readonly name: string;
+  /** Secrets are masked. */
+  readonly value: string;
+  /** `default`, `environment`, `file <path>` or `STATE_DIRECTORY`. */
+  readonly source: string;
+}
+
+/** Reads and documents at once: what `readSettings` makes of the environment, and where each value came from. */
+export function explainSettings(env: Environment): { settings: Settings; lines: SettingLine[] } {
+  const faults = unknownVariables(env);
+  const lines: SettingLine[] = [];
+  function take<T>(entry: Variable<T>): T {
+    const { text, source } = find(entry, env, faults);
+    lines.push({ name: entry.name, value: text === null ? entry.unset : entry.mask(text), source });
+    if (text === null) return entry.fallback;
+    const reading = entry.read(text);
+    if ("value" in reading) return reading.value;
+    faults.push(`${entry.name} ${reading.fault}`);
+    return entry.fallback;
+  }
+  const own = {
+    logLevel: take(TABLE.logLevel),
+    http: { host: take(TABLE.httpHost), port: take(TABLE.httpPort) },
+    database: {
+      url: take(TABLE.databaseUrl),
+      maxConnections: take(TABLE.maxConnections),
+      autoMigrate: take(TABLE.autoMigrate),
+    },
+    auth: { mode: take(TABLE.authMode), internalToken: take(TABLE.internalToken) },
+    unhealthyThresholdSeconds: take(TABLE.unhealthyThreshold),
+    requireSizeSchema: take(TABLE.requireSizeSchema),
+    metrics: { enabled: take(TABLE.metricsEnabled), refreshSeconds: take(TABLE.metricsRefresh) },
+  };
+  const given = take(TABLE.dataDir);
+  lines.pop();
+  // systemd hands over a colon-separated list when the unit names several directories; Tally's is the first.
+  const state = (env.STATE_DIRECTORY ?? "").split(":")[0] ?? "";
+  const dataDir =
+    state !== "" ? resolve(state) : (given ?? resolve(env.HOME || homedir(), ".local/share/tally"));
+  const source = state !== "" ? "STATE_DIRECTORY" : given === null ? "default" : "environment";
+  lines.push({ name: TABLE.dataDir.name, value: dataDir, source });
+  if (own.auth.mode === "disabled" && !isLoopback(own.http.host)) {
+    faults.push(
+      `TALLY_REPORTING_AUTH_MODE=disabled listens on loopback only, not on ${own.http.host}: ` +
+        "set TALLY_REPORTING_HTTP_HOST=127.0.0.1",
+    );
+  }
+  if (faults.length > 0) throw new SettingsError(faults);
+  return { settings: { ...own, dataDir }, lines };
+}
+
+/**
+ * Reads the settings.
+ * @throws {SettingsError} that lists every fault: unreadable values, unknown TALLY_… variables, impossible pairs
+ */
+export function readSettings(env: Environment): Settings {
+  return explainSettings(env).settings;
+}
