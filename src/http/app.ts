@@ -1,38 +1,93 @@
 /** The app: every feature's routes, in one envelope. */
+import { type TSchema, TypeGuard } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import * as ingestModels from "../ingest/model.ts";
+import { ingestRoutes } from "../ingest/routes.ts";
+import * as projectionModels from "../projection/model.ts";
+import { projectionRoutes } from "../projection/routes.ts";
+import { createHealth } from "../telemetry/health.ts";
+import { probeDatabase } from "../telemetry/probe.ts";
+import { keepResourceGauge } from "../telemetry/resource-gauge.ts";
+import { telemetryRoutes } from "../telemetry/routes.ts";
+import { docsRoutes } from "./docs.ts";
 import { envelope, type Handler } from "./envelope.ts";
+import { openApiDocument } from "./openapi.ts";
 import { problemAnswer } from "./problems.ts";
 import { routeTable } from "./route-table.ts";
 import type { Services } from "./services.ts";
+
+/** How often the database is probed when nobody asks, in milliseconds. */
+const PROBE_INTERVAL_MS = 5_000;
+
+/** The bodies of every feature, by the names that the document gives them. */
+const MODELS: readonly TSchema[] = [ingestModels, projectionModels].flatMap((room) =>
+  Object.values(room).filter((schema) => TypeGuard.IsSchema(schema) && schema.$id !== undefined),
+);
+
+/** One route that answers. */
+export interface AppRoute {
+  readonly method: string;
+  /** As it was registered: `/api/v1/resource-types/:platform/:resource_type`. */
+  readonly path: string;
+  /** Not in the document: the assets of the page. */
+  readonly hidden: boolean;
+}
 
 /** The whole of Tally's HTTP side. */
 export interface App {
   /** Answers one request; never rejects. */
   readonly fetch: Handler;
-  /** Every route that answers, as it was registered. */
-  readonly routes: readonly { readonly method: string; readonly path: string; readonly hidden: boolean }[];
+  readonly routes: readonly AppRoute[];
+  /** Starts what runs beside the requests (health probe, gauges). @returns stops it. */
+  startBackground(): () => Promise<void>;
 }
 
 /** Composes the app over its services. It listens to nothing yet. */
 export function createApp(services: Services): App {
-  const elysia = new Elysia({
+  const { db, settings, log, metrics } = services;
+  metrics.poolMax.set(settings.database.maxConnections);
+  const health = createHealth({
+    probe: () => probeDatabase(db),
+    thresholdSeconds: settings.unhealthyThresholdSeconds,
+    monotonicMs: () => performance.now(),
+    changed: (finding) => (finding === null ? log.info("ready") : log.warn("not ready", { reason: finding })),
+  }); // The document is made of the routes, and one of them serves it.
+  const document = Promise.withResolvers<string>();
+
+  const routes = new Elysia({
     // The default would strip members that a schema doesn't name.
     normalize: false,
     // `/events/` is not `/events`.
     strictPath: true,
-  }).onError(({ error }) => problemAnswer(error, services.log));
+  })
+    .onError(({ error }) => problemAnswer(error, log))
+    .use(ingestRoutes(services))
+    .use(projectionRoutes(services))
+    .use(telemetryRoutes(services, health))
+    .use(docsRoutes(document.promise));
+  document.resolve(openApiDocument(routes, MODELS).then((value) => JSON.stringify(value)));
 
   return {
     fetch: envelope({
-      route: routeTable(elysia.routes),
-      handle: (request) => elysia.fetch(request),
-      log: services.log,
-      metrics: services.metrics,
+      route: routeTable(routes.routes),
+      handle: (request) => routes.fetch(request),
+      log,
+      metrics,
     }),
-    routes: elysia.routes.map(({ method, path, hooks }) => ({
+    routes: routes.routes.map(({ method, path, hooks }) => ({
       method,
       path,
       hidden: hooks.detail?.hide === true,
     })),
+    startBackground() {
+      const endProbe = health.watch(PROBE_INTERVAL_MS);
+      const endGauge = settings.metrics.enabled
+        ? keepResourceGauge(services, settings.metrics.refreshSeconds)
+        : async () => {};
+      return async () => {
+        endProbe();
+        await endGauge();
+      };
+    },
   };
 }

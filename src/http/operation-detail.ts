@@ -1,5 +1,6 @@
 /** What an operation says of itself in the OpenAPI document. */
 import { OptionalKind, type TObject, type TSchema, Type } from "@sinclair/typebox";
+import type { DocumentDecoration } from "elysia";
 import { PROBLEMS, type ProblemKind } from "../problem.ts";
 
 /** The three schemes of bearer tokens; a token of one is no use at the routes of another. */
@@ -18,7 +19,7 @@ export interface Answer {
 }
 
 /** RFC 9457, as every error answers. */
-export const ProblemSchema = Type.Object(
+export const ProblemSchema: TSchema = Type.Object(
   {
     type: Type.String({
       format: "uri",
@@ -62,10 +63,10 @@ interface Documented {
   readonly problems?: readonly (ProblemKind | { readonly kind: ProblemKind; readonly status: 422 })[];
 }
 
-export type OperationDetail = ReturnType<typeof operationDetail>;
+type Responses = NonNullable<DocumentDecoration["responses"]>;
 
 /** The `detail` of a route: an OpenAPI operation, except that components are still in place, with their `$id`. */
-export function operationDetail(spec: Documented) {
+export function operationDetail(spec: Documented): DocumentDecoration {
   const { body } = spec;
   return {
     operationId: spec.id,
@@ -109,7 +110,7 @@ function parameters(schema: TObject | undefined, place: "path" | "query") {
 }
 
 function goodAnswers(answers: Readonly<Record<number, Answer>>) {
-  const responses: Record<string, object> = {};
+  const responses: Responses = {};
   for (const [status, answer] of Object.entries(answers)) {
     const { schema, description, example, contentType = "application/json", headers = {} } = answer;
     responses[status] = {
@@ -147,7 +148,7 @@ function problemAnswers(spec: Documented) {
     if (typeof problem === "string") add(problem);
     else add(problem.kind, problem.status);
   }
-  const responses: Record<string, object> = {};
+  const responses: Responses = {};
   for (const [status, kinds] of byStatus) {
     if (spec.answers[status] !== undefined) continue;
     responses[status] = {

@@ -8,7 +8,7 @@ import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox
 import type { FieldError, ProblemKind } from "../problem.ts";
 import { MAX_BODY_BYTES, readText } from "./body.ts";
 import { holdsNul, readMembers, readValue } from "./members.ts";
-import { type Answer, type OperationDetail, operationDetail, type Security } from "./operation-detail.ts";
+import { type Answer, operationDetail, type Security } from "./operation-detail.ts";
 import { Refused } from "./parameters.ts";
 import { refusal } from "./refusal.ts";
 import { pathEntries, queryEntries } from "./request-input.ts";
@@ -74,7 +74,7 @@ export function operation<
   const R extends boolean = true,
   const S extends boolean = true,
 >(spec: OperationSpec<P, Q, B, R, S>) {
-  const detail: OperationDetail = operationDetail(spec);
+  const detail = operationDetail(spec);
 
   const read = (request: Request): { params: Static<P>; query: Static<Q>; faults: FieldError[] } => {
     const faults: FieldError[] = [];

@@ -1,0 +1,86 @@
+/** The app on a TCP port, and its orderly end. */
+import type { App } from "./app.ts";
+
+/** A running server. */
+export interface Listening {
+  readonly host: string;
+  /** The port it got, where 0 was asked for. */
+  readonly port: number;
+  readonly url: string;
+  /**
+   * Takes no more connections and lets what is in flight end, for `graceSeconds` at most; what is left then
+   * is cut off. The app's background work ends, too.
+   */
+  stop(graceSeconds?: number): Promise<void>;
+}
+
+/** Idle connections, and bodies that stop coming, are dropped after this long, in seconds. */
+const IDLE_TIMEOUT_S = 60;
+/** How long sent answers may take to leave after the last handler ended, in milliseconds. */
+const FLUSH_MS = 500;
+
+/**
+ * Starts listening, and the app's background work.
+ * @throws what Bun throws when the address is taken or refused (`code` EADDRINUSE, EACCES, …).
+ */
+export function listen(app: App, where: { readonly host: string; readonly port: number }): Listening {
+  let inFlight = 0;
+  let stopping = false;
+  let idle = () => {};
+
+  const server = Bun.serve({
+    hostname: where.host,
+    port: where.port,
+    idleTimeout: IDLE_TIMEOUT_S,
+    // The bound is ours (body.ts), with a body that says so; the server's own is an empty 413.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    development: false,
+    async fetch(request, self) {
+      inFlight++;
+      try {
+        const response = await app.fetch(request, self);
+        if (stopping) response.headers.set("connection", "close");
+        return response;
+      } finally {
+        inFlight--;
+        if (stopping && inFlight === 0) idle();
+      }
+    },
+  });
+  const endBackground = app.startBackground();
+
+  let stopped: Promise<void> | null = null;
+  const stop = async (graceSeconds: number) => {
+    stopping = true;
+    const closed = server.stop();
+    const drained = new Promise<void>((resolve) => {
+      if (inFlight === 0) resolve();
+      else idle = resolve;
+    });
+    await withinMs(drained, graceSeconds * 1_000);
+    await withinMs(closed, FLUSH_MS);
+    await server.stop(true);
+    await endBackground();
+  };
+  const host = server.hostname ?? where.host;
+  const port = server.port ?? where.port;
+  return {
+    host,
+    port,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    stop(graceSeconds = 10) {
+      stopped ??= stop(graceSeconds);
+      return stopped;
+    },
+  };
+}
+
+/** Waits for a promise, but no longer than that. */
+async function withinMs(promise: Promise<unknown>, ms: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([promise, late]);
+  clearTimeout(timer);
+}

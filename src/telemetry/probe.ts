@@ -1,0 +1,18 @@
+/** What readiness asks the database. */
+import type { Database } from "../database/connection.ts";
+import { type SchemaState, schemaState } from "../database/migrations.ts";
+import type { Finding } from "./health.ts";
+import { takesWrites } from "./queries.ts";
+
+const REASONS: Readonly<Record<Exclude<SchemaState, "current">, string>> = {
+  behind: "the database's schema is older than this version needs: run `tally migrate up`",
+  ahead: "the database's schema is newer than this version knows",
+  edited: "a migration that the database has was edited since",
+};
+
+/** Null where the database answers, takes writes and has this binary's schema. @throws what the database throws. */
+export async function probeDatabase(db: Database): Promise<Finding> {
+  if (!(await takesWrites(db))) return "the database is read-only";
+  const state = await schemaState(db);
+  return state === "current" ? null : REASONS[state];
+}
