@@ -131,11 +131,6 @@ export function itemsOf(text: string): Span[] {
   return [{ start, end: valueEnd(text, start) }];
 }
 
-/** Whether the text is an object. */
-export function isObjectAt(text: string, at: number): boolean {
-  return text.charCodeAt(at) === BRACE_OPEN;
-}
-
 /** The value of one member of an object's text, or null where it is absent or JSON's null. */
 export function memberText(text: string, name: string): string | null {
   const span = membersOf(text, skipSpace(text, 0)).members.get(name);
@@ -144,27 +139,27 @@ export function memberText(text: string, name: string): string | null {
   return value === "null" ? null : value;
 }
 
-/** Positions of the `\u0000` escapes between start and end; an escaped backslash before `u0000` is none. */
-function nulEscapes(text: string, start: number, end: number): number[] {
+/** Positions of the `\u0000` escapes; an escaped backslash before `u0000` is none. */
+function nulEscapes(text: string): number[] {
   const found: number[] = [];
-  let at = text.indexOf("\\u0000", start);
-  while (at !== -1 && at < end) {
+  let at = text.indexOf("\\u0000");
+  while (at !== -1) {
     if (backslashesBefore(text, at) % 2 === 0) found.push(at);
     at = text.indexOf("\\u0000", at + 1);
   }
   return found;
 }
 
-/** Whether a string or key between start and end holds a NUL character. */
-export function hasNul(text: string, start: number, end: number): boolean {
-  return nulEscapes(text, start, end).length > 0;
+/** Whether a string or key of the JSON text holds a NUL character. */
+export function hasNul(text: string): boolean {
+  return nulEscapes(text).length > 0;
 }
 
 /** The JSON text without its NUL characters. */
 export function scrubNul(text: string): string {
   let out = "";
   let from = 0;
-  for (const at of nulEscapes(text, 0, text.length)) {
+  for (const at of nulEscapes(text)) {
     out += text.slice(from, at);
     from = at + 6;
   }
@@ -217,14 +212,14 @@ export interface Measure {
   readonly growth: number;
 }
 
-/** Measures the value between start and end in one pass. */
-export function measure(text: string, start: number, end: number): Measure {
+/** Measures a value's text in one pass. */
+export function measure(text: string): Measure {
   let depth = 0;
   let deepest = 0;
   let overflow: string | null = null;
   let growth = 0;
-  let i = start;
-  while (i < end) {
+  let i = 0;
+  while (i < text.length) {
     const code = text.charCodeAt(i);
     if (code === QUOTE) {
       i = stringEnd(text, i);

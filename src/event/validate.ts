@@ -51,20 +51,14 @@ function kindOf(value: unknown): string {
  * Holds one item to the rules.
  *
  * @param item the parsed item, for its text members and types
- * @param text the text that it was cut from, `start` to `end`: bounds on bytes, nesting and numbers are decided
- *   on what will be stored
+ * @param text the item's own text: bounds on bytes, nesting and numbers are decided on what will be stored
  * @returns the event, or the faults
  */
-export function validateEvent(
-  item: unknown,
-  text: string,
-  start: number,
-  end: number,
-): ValidEvent | readonly string[] {
+export function validateEvent(item: unknown, text: string): ValidEvent | readonly string[] {
   if (!isJsonObject(item)) return [`the item must be a JSON object, got ${kindOf(item)}`];
   const faults: string[] = [];
-  measureItem(text, start, end, faults);
-  if (faults.length === 0 && holdsLoneSurrogate(item, text, start, end)) {
+  measureItem(text, faults);
+  if (faults.length === 0 && holdsLoneSurrogate(item, text)) {
     faults.push("the item carries a lone surrogate, which is no Unicode text");
   }
 
@@ -97,12 +91,11 @@ export function validateEvent(
   return { eventId, timestamp, eventType, platform, cloud, resourceType, resourceId, projectId, state, size };
 }
 
-function measureItem(text: string, start: number, end: number, faults: string[]): void {
-  const length = end - start;
+function measureItem(text: string, faults: string[]): void {
   // A UTF-16 unit is at most three bytes of UTF-8: most items need no counting.
-  const bytes = length * 3 <= ITEM_MAX_BYTES ? length : byteLength(text.slice(start, end));
+  const bytes = text.length * 3 <= ITEM_MAX_BYTES ? text.length : byteLength(text);
   if (bytes > ITEM_MAX_BYTES) faults.push(`the item must be at most ${ITEM_MAX_BYTES} bytes, got ${bytes}`);
-  const { depth, overflow, growth } = measure(text, start, end);
+  const { depth, overflow, growth } = measure(text);
   if (depth > ITEM_MAX_DEPTH)
     faults.push(`the item must nest at most ${ITEM_MAX_DEPTH} levels deep, got ${depth}`);
   if (overflow !== null) faults.push(`the item carries a number that cannot be stored: ${overflow}`);
@@ -115,9 +108,8 @@ function measureItem(text: string, start: number, end: number, faults: string[])
 }
 
 /** Request bodies are strict UTF-8, so a lone surrogate can only come from an escape. */
-function holdsLoneSurrogate(item: JsonObject, text: string, start: number, end: number): boolean {
-  const at = text.indexOf("\\u", start);
-  if (at === -1 || at >= end) return false;
+function holdsLoneSurrogate(item: JsonObject, text: string): boolean {
+  if (!text.includes("\\u")) return false;
   const isIllFormed = (value: unknown): boolean => {
     if (typeof value === "string") return !value.isWellFormed();
     if (Array.isArray(value)) return value.some(isIllFormed);

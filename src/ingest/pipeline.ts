@@ -6,7 +6,7 @@ import type { Database } from "../database/connection.ts";
 import { faultOf } from "../database/faults.ts";
 import { transaction } from "../database/transaction.ts";
 import type { Source } from "../event/event.ts";
-import { itemsOf, type Span } from "../event/json-text.ts";
+import { itemsOf } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
 import { sizeSchemas } from "../resource-types/queries.ts";
 import { compileSizeSchema } from "../resource-types/registry.ts";
@@ -50,8 +50,8 @@ export async function ingest(
 ): Promise<IngestOutcome> {
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (items.length === 0) return { accepted: 0, duplicates: 0, rejected: [] };
-  const spans = itemsOf(text);
-  const { screened, unvalidated } = await screen(pipeline, sender, text, spans, items);
+  const texts = itemsOf(text).map(({ start, end }) => text.slice(start, end));
+  const { screened, unvalidated } = await screen(pipeline, sender, texts, items);
   const { stored, refusals } = await storeIsolating(pipeline.db, sender, screened);
   count(pipeline.metrics, sender, { ...screened, refusals }, stored, unvalidated);
   return {
@@ -66,14 +66,13 @@ export async function ingest(
 async function screen(
   { db, requireSizeSchema }: Pipeline,
   sender: Sender,
-  text: string,
-  spans: readonly Span[],
+  texts: readonly string[],
   items: readonly unknown[],
 ): Promise<{ screened: Screened; unvalidated: ReadonlySet<number> }> {
   const passed: Candidate[] = [];
   const refusals: Refusal[] = [];
-  for (const [index, span] of spans.entries()) {
-    const outcome = screenItem(text, span, items[index], index, sender.scope);
+  for (const [index, text] of texts.entries()) {
+    const outcome = screenItem(text, items[index], index, sender.scope);
     if (isRefusal(outcome)) refusals.push(outcome);
     else passed.push(outcome);
   }
@@ -81,7 +80,7 @@ async function screen(
   const candidates: Candidate[] = [];
   const unvalidated = new Set<number>();
   for (const candidate of passed) {
-    const verdict = screenSize(candidate, items[candidate.index], rules, requireSizeSchema);
+    const verdict = screenSize(candidate, rules, requireSizeSchema);
     if (isRefusal(verdict)) {
       refusals.push(verdict);
       continue;
@@ -89,7 +88,7 @@ async function screen(
     candidates.push(verdict.candidate);
     if (verdict.unvalidated) unvalidated.add(candidate.index);
   }
-  return { screened: { text, candidates, refusals }, unvalidated };
+  return { screened: { candidates, refusals }, unvalidated };
 }
 
 /** Reads names and schemas once per pair and batch: a registration counts from the next event on, in any process. */
@@ -141,10 +140,9 @@ async function storeIsolating(
       return { stored: await storeBatch(db, sender, batch), refusals: batch.refusals };
     } catch (error) {
       if (faultOf(error) !== "data") throw error;
-      const culprits = await findCulprits(db, sender, screened.text, batch.candidates);
+      const culprits = await findCulprits(db, sender, batch.candidates);
       if (culprits.size === 0) throw error;
       batch = {
-        text: batch.text,
         candidates: batch.candidates.filter(({ index }) => !culprits.has(index)),
         refusals: [...batch.refusals, ...refusalsOf(batch.candidates, culprits)],
       };
@@ -153,11 +151,11 @@ async function storeIsolating(
 }
 
 function refusalsOf(candidates: readonly Candidate[], culprits: ReadonlyMap<number, string>): Refusal[] {
-  return candidates.flatMap(({ index, span, event }) => {
+  return candidates.flatMap(({ index, text, event }) => {
     const why = culprits.get(index);
     if (why === undefined) return [];
     const reason = `schema: the database cannot store the item: ${why}`;
-    return [{ index, span, kind: "schema" as const, reason, eventId: event.eventId, claimed: null }];
+    return [{ index, text, kind: "schema" as const, reason, eventId: event.eventId, claimed: null }];
   });
 }
 
@@ -165,16 +163,15 @@ function refusalsOf(candidates: readonly Candidate[], culprits: ReadonlyMap<numb
 async function findCulprits(
   db: Database,
   sender: Sender,
-  text: string,
   candidates: readonly Candidate[],
 ): Promise<Map<number, string>> {
-  const why = await refusalOf(db, sender, { text, candidates, refusals: [] });
+  const why = await refusalOf(db, sender, { candidates, refusals: [] });
   const [first] = candidates;
   if (why === null || first === undefined) return new Map();
   if (candidates.length === 1) return new Map([[first.index, why]]);
   const middle = candidates.length >> 1;
-  const left = await findCulprits(db, sender, text, candidates.slice(0, middle));
-  const right = await findCulprits(db, sender, text, candidates.slice(middle));
+  const left = await findCulprits(db, sender, candidates.slice(0, middle));
+  const right = await findCulprits(db, sender, candidates.slice(middle));
   return new Map([...left, ...right]);
 }
 

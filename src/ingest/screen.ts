@@ -5,7 +5,7 @@
  *   NUL → schema → scope → size names → size schema
  */
 
-import { hasNul, isObjectAt, membersOf, type Span } from "../event/json-text.ts";
+import { hasNul, membersOf, memberText } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
 import { isJsonObject, validateEvent } from "../event/validate.ts";
 
@@ -22,9 +22,9 @@ export type ReasonKind = "schema" | "scope" | "size_schema";
 export interface Candidate {
   /** Position in the batch, from 0. */
   readonly index: number;
-  /** The item's place in the request's text. */
-  readonly span: Span;
   readonly event: ValidEvent;
+  /** The item's JSON text as it came. */
+  readonly text: string;
   /** The payload as the database shall read it; null for a delete without one. */
   readonly payload: string | null;
   /** The size's text, digit for digit; null where the event reports none. */
@@ -34,7 +34,8 @@ export interface Candidate {
 /** An item that was refused. */
 export interface Refusal {
   readonly index: number;
-  readonly span: Span;
+  /** The item's JSON text as it came. */
+  readonly text: string;
   readonly kind: ReasonKind;
   /** `<kind>` or `<kind>: <why>`. */
   readonly reason: string;
@@ -48,51 +49,31 @@ export function isRefusal<T extends object>(outcome: T | Refusal): outcome is Re
   return "reason" in outcome;
 }
 
-function refuse(
-  index: number,
-  span: Span,
-  item: unknown,
-  kind: ReasonKind,
-  why?: string,
-  claimed?: Scope,
-): Refusal {
-  const eventId = isJsonObject(item) && typeof item.event_id === "string" ? item.event_id : "";
-  const reason = why === undefined ? kind : `${kind}: ${why}`;
-  return { index, span, kind, reason, eventId, claimed: claimed ?? null };
-}
-
 /** The first three stages on one item: NUL, schema, scope. `scope` is null where nothing narrows the caller. */
 export function screenItem(
   text: string,
-  span: Span,
   item: unknown,
   index: number,
   scope: Scope | null,
 ): Candidate | Refusal {
-  if (hasNul(text, span.start, span.end)) {
-    return refuse(index, span, item, "schema", "the item carries a NUL character, which cannot be stored");
-  }
-  const event = validateEvent(item, text, span.start, span.end);
-  if (!("eventId" in event)) return refuse(index, span, item, "schema", event.join("; "));
+  const refuse = (kind: ReasonKind, reason: string, claimed: Scope | null = null): Refusal => {
+    const eventId = isJsonObject(item) && typeof item.event_id === "string" ? item.event_id : "";
+    return { index, text, kind, reason, eventId, claimed };
+  };
+  if (hasNul(text))
+    return refuse("schema", "schema: the item carries a NUL character, which cannot be stored");
+  const event = validateEvent(item, text);
+  if (!("eventId" in event)) return refuse("schema", `schema: ${event.join("; ")}`);
   if (scope !== null && (event.platform !== scope.platform || event.cloud !== scope.cloud)) {
-    return refuse(index, span, item, "scope", undefined, { platform: event.platform, cloud: event.cloud });
+    return refuse("scope", "scope", { platform: event.platform, cloud: event.cloud });
   }
-  return { index, span, event, ...payloadTexts(text, span, event) };
+  return { index, event, text, ...payloadTexts(text, event) };
 }
 
 /** Cuts payload and size out of an item's text. */
-function payloadTexts(
-  text: string,
-  span: Span,
-  event: ValidEvent,
-): { payload: string | null; sizeText: string | null } {
-  const payload = membersOf(text, span.start).members.get("payload");
-  if (payload === undefined || !isObjectAt(text, payload.start)) return { payload: null, sizeText: null };
-  const size = event.size === null ? undefined : membersOf(text, payload.start).members.get("size");
-  return {
-    payload: text.slice(payload.start, payload.end),
-    sizeText: size === undefined ? null : text.slice(size.start, size.end),
-  };
+function payloadTexts(text: string, event: ValidEvent): { payload: string | null; sizeText: string | null } {
+  const payload = memberText(text, "payload");
+  return { payload, sizeText: payload === null || event.size === null ? null : memberText(payload, "size") };
 }
 
 /** One row of `size_names`: under `member`, the string `value` is called `name`. */
@@ -118,30 +99,27 @@ export interface SizeRules {
 export type SizeVerdict = { readonly candidate: Candidate; readonly unvalidated: boolean } | Refusal;
 
 /** The last two stages on one item that reports a size: names, then the schema. */
-export function screenSize(
-  candidate: Candidate,
-  item: unknown,
-  rules: SizeRules,
-  requireSchema: boolean,
-): SizeVerdict {
-  const { event } = candidate;
+export function screenSize(candidate: Candidate, rules: SizeRules, requireSchema: boolean): SizeVerdict {
+  const { event, index, text } = candidate;
   if (event.size === null) return { candidate, unvalidated: false };
+  const refuse = (why: string): Refusal => {
+    return {
+      index,
+      text,
+      kind: "size_schema",
+      reason: `size_schema: ${why}`,
+      eventId: event.eventId,
+      claimed: null,
+    };
+  };
   const named = applySizeNames(candidate, rules.names(event.cloud, event.resourceType));
   const schema = rules.schema(event.platform, event.resourceType);
   if (schema === null) {
     if (!requireSchema) return { candidate: named, unvalidated: true };
-    const pair = `(${event.platform}, ${event.resourceType})`;
-    return refuse(
-      candidate.index,
-      candidate.span,
-      item,
-      "size_schema",
-      `no size schema is registered for ${pair}`,
-    );
+    return refuse(`no size schema is registered for (${event.platform}, ${event.resourceType})`);
   }
   const violations = schema.check(named.event.size);
-  if (violations.length === 0) return { candidate: named, unvalidated: false };
-  return refuse(candidate.index, candidate.span, item, "size_schema", violations.join("; "));
+  return violations.length === 0 ? { candidate: named, unvalidated: false } : refuse(violations.join("; "));
 }
 
 /**

@@ -22,8 +22,6 @@ export interface Sender {
 
 /** What a screened batch holds. */
 export interface Screened {
-  /** The request's text, that spans point into. */
-  readonly text: string;
   readonly candidates: readonly Candidate[];
   readonly refusals: readonly Refusal[];
 }
@@ -97,12 +95,12 @@ function keyedEvent({ index, event, sizeText }: Candidate, receivedFrom: Instant
   };
 }
 
-function deadLetters({ text, refusals }: Screened): DeadLetter[] {
+function deadLetters({ refusals }: Screened): DeadLetter[] {
   const letters: DeadLetter[] = [];
-  for (const { index, span, kind, reason } of refusals) {
+  for (const { index, text, kind, reason } of refusals) {
     // Out of scope is a matter for the audit log: the item may be another tenant's.
     if (kind === "scope") continue;
-    const raw = scrubNul(text.slice(span.start, span.end));
+    const raw = scrubNul(text);
     const bytes = byteLength(raw);
     const kept = bytes <= DEAD_LETTER_MAX_BYTES ? raw : `{"not_stored":{"bytes":${bytes}}}`;
     letters.push({ index, kind, reason, raw: kept });
