@@ -1,0 +1,114 @@
+/** The data directory proper: made once by initdb, and looked at before every start. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { mkdtemp, open } from "node:fs/promises";
+import { join } from "node:path";
+import { type Account, handOver, runAs } from "./account.ts";
+import { POSTGRES_MAJOR } from "./distribution.ts";
+import { EmbeddedDatabaseError } from "./fault.ts";
+
+/** The server's superuser and the database that Tally uses; the socket's directory is what guards them. */
+export const OWNER = "tally";
+
+const HALF_MADE = ".initdb-";
+
+/** Sensible on a small machine. initdb writes them to postgresql.conf, where an operator may change them. */
+const TUNING = {
+  shared_buffers: "128MB",
+  effective_cache_size: "512MB",
+  work_mem: "16MB",
+  maintenance_work_mem: "128MB",
+  max_wal_size: "2GB",
+  min_wal_size: "128MB",
+  checkpoint_timeout: "15min",
+  wal_compression: "on",
+  random_page_cost: "1.1",
+  // One machine, one program: nothing to parallelise for, and the workers would cost connections' memory.
+  max_parallel_workers_per_gather: "1",
+  jit: "off",
+  timezone: "UTC",
+} as const;
+
+/** Where the cluster of a Tally data directory is. */
+export function clusterOf(dataDir: string): string {
+  return join(dataDir, "database");
+}
+
+/**
+ * Looks at a cluster without touching it.
+ * @returns whether there is one
+ * @throws {EmbeddedDatabaseError} for another major version's, and for one that was never finished
+ */
+export function checkCluster(cluster: string): boolean {
+  if (!existsSync(cluster) || readdirSync(cluster).length === 0) return false;
+  const versionFile = join(cluster, "PG_VERSION");
+  if (!existsSync(versionFile) || !existsSync(join(cluster, "global/pg_control"))) {
+    throw new EmbeddedDatabaseError(
+      `${cluster} is half initialised or no database at all; it is left as it is: move it away, or restore it`,
+    );
+  }
+  const major = readFileSync(versionFile, "utf8").trim();
+  if (major !== String(POSTGRES_MAJOR)) {
+    throw new EmbeddedDatabaseError(
+      `${cluster} is PostgreSQL ${major}'s, and this Tally brings PostgreSQL ${POSTGRES_MAJOR}; it is left as it is: ` +
+        "dump it with the Tally that made it and restore it into a new directory",
+    );
+  }
+  return true;
+}
+
+/**
+ * Makes the cluster, whole or not at all: initdb works beside its place, and a rename puts it there. What an earlier,
+ * interrupted attempt left beside is removed. The caller holds the directory's lock.
+ * @throws {EmbeddedDatabaseError} with initdb's own words
+ */
+export async function initCluster(
+  home: string,
+  dataDir: string,
+  account: Account | null,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  for (const name of readdirSync(dataDir)) {
+    if (name.startsWith(HALF_MADE)) rmSync(join(dataDir, name), { recursive: true, force: true });
+  }
+  const beside = await mkdtemp(join(dataDir, HALF_MADE));
+  try {
+    const made = join(beside, "database");
+    mkdirSync(made, { mode: 0o700 });
+    handOver(account, beside, true);
+    const options = Object.entries({ ...TUNING, ...settings }).flatMap(([name, value]) => [
+      "-c",
+      `${name}=${value}`,
+    ]);
+    const initdb = Bun.spawn(
+      runAs(account, [
+        join(home, "bin/initdb"),
+        ...[
+          "-D",
+          made,
+          "-U",
+          OWNER,
+          "--encoding=UTF8",
+          "--locale-provider=builtin",
+          "--builtin-locale=C.UTF-8",
+        ],
+        ...["--locale=C", "--data-checksums", "--auth-local=trust", "--auth-host=reject"],
+        ...(settings.fsync === "off" ? ["--no-sync"] : []),
+        ...options,
+      ]),
+      // initdb refuses a working directory that its user can't enter, and reads PG… variables.
+      { env: {}, cwd: "/", stdout: "ignore", stderr: "pipe" },
+    );
+    const said = await initdb.stderr.text();
+    if ((await initdb.exited) !== 0) {
+      throw new EmbeddedDatabaseError(
+        `PostgreSQL can't initialise ${dataDir}: ${said.trim().replaceAll("\n", " ")}`,
+      );
+    }
+    renameSync(made, clusterOf(dataDir));
+    const directory = await open(dataDir, "r");
+    await directory.sync();
+    await directory.close();
+  } finally {
+    rmSync(beside, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Real PostgreSQL for tests: one server a run, started by the first test that asks for a database, and one database a
+ * test file, copied from a migrated template. TALLY_TEST_DB_URL names another server to use instead.
+ */
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { packPostgres } from "../../scripts/pack-postgres.ts";
+import { type DatabaseTarget, parseDatabaseUrl } from "../../src/database/address.ts";
+import type { Database } from "../../src/database/connection.ts";
+import { type EmbeddedDatabase, openEmbedded } from "../../src/database/embedded/embedded.ts";
+import { migrateUp } from "../../src/database/migrations.ts";
+import { openPool } from "../../src/database/pool.ts";
+
+/** A database of a test's own. */
+export interface TestDatabase {
+  /** A pool of ten connections. */
+  readonly db: Database;
+  readonly target: DatabaseTarget;
+  /** The same as a URL, for TALLY_REPORTING_DB_URL. */
+  readonly url: string;
+  /** Another pool on it; closed by `drop`. */
+  pool(maxConnections: number): Database;
+  /** Closes the pools and drops the database. */
+  drop(): Promise<void>;
+}
+
+/** The run's server. */
+interface TestServer {
+  readonly embedded: EmbeddedDatabase | null;
+  readonly directory: string | null;
+  readonly admin: Database;
+  readonly template: string;
+  urlOf(database: string): string;
+}
+
+const PREFIX = "tally-test-";
+let running: Promise<TestServer> | null = null;
+/** For the synchronous end of an interrupted run. */
+let started: { directory: string; pool: Database } | null = null;
+let made = 0;
+
+/** What runs that were killed left behind; a directory carries its run's process id. */
+function sweep(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = /^tally-test-(\d+)-/.exec(name)?.[1];
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    rmSync(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}
+
+async function startServer(): Promise<TestServer> {
+  const external = process.env.TALLY_TEST_DB_URL;
+  const template = `tally_template_${process.pid}`;
+  let embedded: EmbeddedDatabase | null = null;
+  let directory: string | null = null;
+  let urlOf: (database: string) => string;
+  if (external === undefined) {
+    sweep();
+    await packPostgres();
+    directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+    chmodSync(directory, 0o755);
+    // A test's data need not survive a power cut.
+    const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+    embedded = await openEmbedded({ dataDir: directory, maxConnections: 230, role: "command", settings });
+    const { user, port, socketDirectory } = embedded.target;
+    urlOf = (database) =>
+      `postgres://${user}@/${database}?host=${encodeURIComponent(socketDirectory)}&port=${port}`;
+  } else {
+    const address = parseDatabaseUrl(external);
+    if (typeof address === "string") throw new Error(`TALLY_TEST_DB_URL ${address}`);
+    urlOf = (database) => {
+      const url = new URL(external);
+      url.pathname = `/${database}`;
+      return url.href;
+    };
+  }
+  const admin = openPool({ url: external ?? urlOf("postgres") }, { maxConnections: 2 });
+  if (directory !== null) started = { directory, pool: admin };
+  await admin.unsafe(`DROP DATABASE IF EXISTS ${template} WITH (FORCE)`);
+  await admin.unsafe(`CREATE DATABASE ${template}`);
+  const pool = openPool({ url: urlOf(template) }, { maxConnections: 1 });
+  await migrateUp(pool);
+  await pool.close({ timeout: 0 });
+  return { embedded, directory, admin, template, urlOf };
+}
+
+function server(): Promise<TestServer> {
+  running ??= startServer();
+  return running;
+}
+
+async function create(template: string | null): Promise<TestDatabase> {
+  const { admin, urlOf } = await server();
+  const name = `tally_test_${process.pid}_${++made}`;
+  await admin.unsafe(`CREATE DATABASE ${name}${template === null ? "" : ` TEMPLATE ${template}`}`);
+  const target = { url: urlOf(name) };
+  const pools: Database[] = [];
+  const pool = (maxConnections: number) => {
+    const opened = openPool(target, { maxConnections });
+    pools.push(opened);
+    return opened;
+  };
+  return {
+    db: pool(10),
+    target,
+    url: target.url,
+    pool,
+    drop: async () => {
+      await Promise.all(pools.map((opened) => opened.close({ timeout: 0 })));
+      await admin.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    },
+  };
+}
+
+/** A fresh database with this binary's schema. */
+export async function testDatabase(): Promise<TestDatabase> {
+  return await create((await server()).template);
+}
+
+/** A fresh database with nothing in it. */
+export async function emptyDatabase(): Promise<TestDatabase> {
+  return await create(null);
+}
+
+/** Stops the run's server and removes its directory. */
+export async function stopTestServer(): Promise<void> {
+  if (running === null) return;
+  const { embedded, directory, admin, template } = await running;
+  running = null;
+  started = null;
+  if (embedded === null) await admin.unsafe(`DROP DATABASE IF EXISTS ${template} WITH (FORCE)`);
+  await admin.close({ timeout: 0 });
+  await embedded?.stop();
+  if (directory !== null) rmSync(directory, { recursive: true, force: true });
+}
+
+/** The same when there is no time to wait: the server itself ends with this process (see `runAs`). */
+export function abandonTestServer(): void {
+  if (started !== null) rmSync(started.directory, { recursive: true, force: true });
+}
