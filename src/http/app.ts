@@ -5,6 +5,8 @@ import * as ingestModels from "../ingest/model.ts";
 import { ingestRoutes } from "../ingest/routes.ts";
 import * as projectionModels from "../projection/model.ts";
 import { projectionRoutes } from "../projection/routes.ts";
+import * as resourceTypeModels from "../resource-types/model.ts";
+import { resourceTypeRoutes } from "../resource-types/routes.ts";
 import { createHealth } from "../telemetry/health.ts";
 import { probeDatabase } from "../telemetry/probe.ts";
 import { keepResourceGauge } from "../telemetry/resource-gauge.ts";
@@ -20,7 +22,7 @@ import type { Services } from "./services.ts";
 const PROBE_INTERVAL_MS = 5_000;
 
 /** The bodies of every feature, by the names that the document gives them. */
-const MODELS: readonly TSchema[] = [ingestModels, projectionModels].flatMap((room) =>
+const MODELS: readonly TSchema[] = [ingestModels, projectionModels, resourceTypeModels].flatMap((room) =>
   Object.values(room).filter((schema) => TypeGuard.IsSchema(schema) && schema.$id !== undefined),
 );
 
@@ -59,10 +61,13 @@ export function createApp(services: Services): App {
     normalize: false,
     // `/events/` is not `/events`.
     strictPath: true,
+    // The default looks for the path from the URL's eleventh character on, and finds none behind `http://api/`.
+    handler: { standardHostname: false },
   })
     .onError(({ error }) => problemAnswer(error, log))
     .use(ingestRoutes(services))
     .use(projectionRoutes(services))
+    .use(resourceTypeRoutes(services))
     .use(telemetryRoutes(services, health))
     .use(docsRoutes(document.promise));
   document.resolve(openApiDocument(routes, MODELS).then((value) => JSON.stringify(value)));

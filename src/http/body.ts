@@ -6,6 +6,7 @@ import { pipeline, Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { Problem } from "../problem.ts";
 import { Refused } from "./parameters.ts";
+import { bodyArrived } from "./request-input.ts";
 
 /** The most bytes that a body may have, after decompression. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -27,6 +28,7 @@ export async function readText(
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const encoding = (request.headers.get("content-encoding") ?? "identity").trim().toLowerCase();
   const bytes = await unpacked(request, encoding, maxBytes);
+  bodyArrived(request);
   if (bytes instanceof Refused) return bytes;
   if (bytes.byteLength === 0) return required ? new Refused("is required") : "";
   const wrongType = contentTypeFault(request.headers.get("content-type"));
@@ -57,9 +59,14 @@ function contentTypeFault(header: string | null): string | null {
 
 async function unpacked(request: Request, encoding: string, maxBytes: number): Promise<Uint8Array | Refused> {
   if (encoding === "identity" || encoding === "") {
-    // With a length that was announced and checked, one call; else as it comes, counting.
-    if (request.headers.has("content-length")) return await request.bytes();
-    return request.body === null ? new Uint8Array() : await collect(chunks(request.body), maxBytes);
+    try {
+      // With a length that was announced and checked, one call; else as it comes, counting.
+      if (request.headers.has("content-length")) return await request.bytes();
+      return request.body === null ? new Uint8Array() : await collect(chunks(request.body), maxBytes);
+    } catch (error) {
+      if (error instanceof Problem) throw error;
+      return new Refused("broke off");
+    }
   }
   if (encoding !== "gzip" && encoding !== "x-gzip" && encoding !== "zstd") {
     return new Refused("Content-Encoding must be gzip, zstd or absent");

@@ -8,7 +8,8 @@ import { Problem } from "../problem.ts";
 import { type Logger, withRequestId } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { problemAnswer } from "./problems.ts";
-import { keepPathParameters, rawPath } from "./request-input.ts";
+import { refusal } from "./refusal.ts";
+import { keepFacts, rawPath } from "./request-input.ts";
 import type { RouteMatch } from "./route-table.ts";
 
 /** Answers one request. `server` is there when it came over the network. */
@@ -26,8 +27,13 @@ export interface Inside {
 /** Methods that are told apart in the metrics; anything else a client makes up is one. */
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
-/** How long an answer may be on its way to a client that doesn't read, in seconds. */
-const SEND_TIMEOUT_S = 60;
+/**
+ * How long a body may take to arrive, or an answer to leave, in seconds. The server counts from the moment that
+ * this is set, not from the last byte: 32 MiB in this time is 140 KB a second. 255 is the most it takes.
+ */
+const TRANSFER_TIMEOUT_S = 240;
+/** The server's own idle timeout would cut off a handler that works longer than it. */
+const NEVER = 0;
 
 /** Wraps a router. The result never throws and never rejects. */
 export function envelope({ route, handle, log, metrics }: Inside): Handler {
@@ -36,17 +42,19 @@ export function envelope({ route, handle, log, metrics }: Inside): Handler {
     const requestId = given !== null && REQUEST_ID.test(given) ? given : randomUUID();
     return withRequestId(requestId, async () => {
       const start = performance.now();
-      const match = route(rawPath(request.url));
-      // The server's idle timeout would cut a handler that works longer than it; the handler's own bounds are
-      // the database's timeouts.
-      server?.timeout(request, 0);
+      const path = rawPath(request.url);
+      const match = path === null ? null : route(path);
+      // While the handler works nothing limits it here: what it waits for is the database, with its own timeouts.
+      server?.timeout(request, bringsBody(request) ? TRANSFER_TIMEOUT_S : NEVER);
+      const bodyArrived = () => server?.timeout(request, NEVER);
       let response: Response;
       try {
-        response = await answer(request, match, handle);
+        if (path === null) throw refusal([{ loc: "header.host", msg: "is not a host" }]);
+        response = await answer(request, match, bodyArrived, handle);
       } catch (error) {
         response = problemAnswer(error, log);
       }
-      server?.timeout(request, SEND_TIMEOUT_S);
+      server?.timeout(request, TRANSFER_TIMEOUT_S);
       finish(response, requestId);
       const seconds = (performance.now() - start) / 1_000;
       const pattern = match?.route.pattern ?? "unknown";
@@ -66,9 +74,11 @@ export function envelope({ route, handle, log, metrics }: Inside): Handler {
 async function answer(
   request: Request,
   match: RouteMatch | null,
+  bodyArrived: () => void,
   handle: Inside["handle"],
 ): Promise<Response> {
   if (match === null) throw new Problem("not_found");
+  const { parameters } = match;
   const { methods, allow } = match.route;
   if (request.method === "OPTIONS") {
     return new Response(null, { status: 204, headers: { allow } });
@@ -77,16 +87,20 @@ async function answer(
     throw new Problem("method_not_allowed", `this path takes ${allow}`, { headers: { allow } });
   }
   if (request.method !== "HEAD") {
-    keepPathParameters(request, match.parameters);
+    keepFacts(request, { parameters, bodyArrived });
     return await handle(request);
   }
   const get = new Request(request.url, { method: "GET", headers: request.headers });
-  keepPathParameters(get, match.parameters);
+  keepFacts(get, { parameters, bodyArrived });
   const response = await handle(get);
   const length = (await response.arrayBuffer()).byteLength;
   const headers = new Headers(response.headers);
   headers.set("content-length", String(length));
   return new Response(null, { status: response.status, headers });
+}
+
+function bringsBody({ headers }: Request): boolean {
+  return headers.has("transfer-encoding") || Number(headers.get("content-length") ?? 0) > 0;
 }
 
 /** The headers that every answer has. The page of the API sets its own policies. */

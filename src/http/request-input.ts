@@ -4,14 +4,16 @@
  */
 import type { FieldError } from "../problem.ts";
 
-/** The path of a request's URL as it was sent, percent-encoding and all. */
-export function rawPath(url: string): string {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  if (start === -1) return "/";
+/**
+ * The path of a request's URL as it was sent, percent-encoding and all; null where the server could make no URL
+ * of the request, which a malformed Host header does.
+ */
+export function rawPath(url: string): string | null {
+  const scheme = url.indexOf("://");
+  const start = scheme === -1 ? -1 : url.indexOf("/", scheme + 3);
+  if (start === -1) return null;
   const end = url.indexOf("?", start);
-  const path = end === -1 ? url.slice(start) : url.slice(start, end);
-  const fragment = path.indexOf("#");
-  return fragment === -1 ? path : path.slice(0, fragment);
+  return end === -1 ? url.slice(start) : url.slice(start, end);
 }
 
 /** Decodes percent-encoding, strictly: `null` for a stray `%` and for what isn't UTF-8. */
@@ -34,8 +36,7 @@ export function queryEntries(url: string, faults: FieldError[]): Map<string, str
   if (mark === -1) return entries;
   const seen = new Set<string>();
   const repeated = new Set<string>();
-  const hash = url.indexOf("#", mark);
-  for (const pair of url.slice(mark + 1, hash === -1 ? undefined : hash).split("&")) {
+  for (const pair of url.slice(mark + 1).split("&")) {
     if (pair === "") continue;
     const equals = pair.indexOf("=");
     const name = percentDecoded((equals === -1 ? pair : pair.slice(0, equals)).replaceAll("+", " "));
@@ -58,17 +59,30 @@ export function queryEntries(url: string, faults: FieldError[]): Map<string, str
   return entries;
 }
 
-const pathParameters = new WeakMap<Request, Readonly<Record<string, string>>>();
+/** What the envelope knows of a request before its handler runs. */
+export interface RequestFacts {
+  /** The path's parts for the pattern's parameters, as they were sent. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** To be called when the whole body is here. */
+  readonly bodyArrived: () => void;
+}
 
-/** Keeps the raw path segments that the app's route table matched; the app calls it before the handler runs. */
-export function keepPathParameters(request: Request, raw: Readonly<Record<string, string>>): void {
-  pathParameters.set(request, raw);
+const facts = new WeakMap<Request, RequestFacts>();
+
+/** Keeps a request's facts for the operation that will read it. */
+export function keepFacts(request: Request, known: RequestFacts): void {
+  facts.set(request, known);
+}
+
+/** Tells the envelope that nothing more is to come from the client. */
+export function bodyArrived(request: Request): void {
+  facts.get(request)?.bodyArrived();
 }
 
 /** The raw path segments of a request by parameter name; what is wrong with them goes into `faults`. */
 export function pathEntries(request: Request, faults: FieldError[]): Map<string, string> {
   const entries = new Map<string, string>();
-  for (const [name, raw] of Object.entries(pathParameters.get(request) ?? {})) {
+  for (const [name, raw] of Object.entries(facts.get(request)?.parameters ?? {})) {
     const value = percentDecoded(raw);
     if (value === null) faults.push({ loc: `path.${name}`, msg: "is not percent-encoded UTF-8" });
     else if (value.includes("\0")) faults.push({ loc: `path.${name}`, msg: "holds a NUL character" });
