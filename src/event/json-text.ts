@@ -238,7 +238,7 @@ export function measure(text: string): Measure {
         const decimal = decimalOf(number);
         const whole = decimal.digits === "" ? 1 : Math.max(1, decimal.point);
         if (whole > MAX_WHOLE_DIGITS || decimal.scale > MAX_SCALE) overflow ??= number.slice(0, 40);
-        else growth += Math.max(0, whole + decimal.scale - length);
+        else growth += Math.max(0, writtenLength(decimal, whole) - length);
       }
       i = numberEnd;
       continue;
@@ -246,6 +246,11 @@ export function measure(text: string): Measure {
     i++;
   }
   return { depth: deepest, overflow, growth };
+}
+
+/** How many characters the database writes the number with. */
+function writtenLength({ negative, digits, scale }: Decimal, whole: number): number {
+  return (negative && digits !== "" ? 1 : 0) + whole + (scale > 0 ? 1 + scale : 0);
 }
 
 function hasExponent(text: string, start: number, end: number): boolean {

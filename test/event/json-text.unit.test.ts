@@ -102,7 +102,7 @@ describe("what the database would make of an item", () => {
 
   test("exponents grow: 1e9 becomes ten digits, 1e-3 becomes 0.001", () => {
     expect(measure("1e9").growth).toBe(7);
-    expect(measure("1e-3").growth).toBe(0);
+    expect(measure("1e-3").growth).toBe(1);
     expect(measure("[1e9,1E+9]").growth).toBe(13);
     expect(measure('"1e9"').growth).toBe(0);
   });
