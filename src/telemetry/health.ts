@@ -14,7 +14,7 @@ export interface HealthOptions {
   readonly thresholdSeconds: number;
   /** A clock that only goes forward, in milliseconds: the wall clock may be set back. */
   readonly monotonicMs: () => number;
-  /** Called when the finding changes. */
+  /** Called with the first finding, and whenever it changes. */
   readonly changed?: (finding: Finding) => void;
   /** A finding is served for this long, in milliseconds. */
   readonly freshMs?: number;
@@ -40,7 +40,7 @@ export function createHealth(options: HealthOptions): Health {
   let running: Promise<Finding> | null = null;
 
   const settle = (finding: Finding): Finding => {
-    if (last?.finding !== finding && !(last === null && finding === null)) changed?.(finding);
+    if (last === null || last.finding !== finding) changed?.(finding);
     last = { finding, at: monotonicMs() };
     if (finding === null) unreadySince = null;
     else unreadySince ??= last.at;

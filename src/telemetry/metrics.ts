@@ -18,11 +18,29 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** More label sets than this and a metric counts the rest under `other`: a collector must not fill the memory. */
 export const MAX_LABEL_SETS = 5_000;
 
+const NOT_ON_BUN = [
+  "process_heap_bytes",
+  "process_virtual_memory_bytes",
+  "nodejs_active_resources",
+  "nodejs_active_resources_total",
+  "nodejs_active_handles",
+  "nodejs_active_handles_total",
+  "nodejs_active_requests",
+  "nodejs_active_requests_total",
+  "nodejs_heap_space_size_total_bytes",
+  "nodejs_heap_space_size_used_bytes",
+  "nodejs_heap_space_size_available_bytes",
+  "nodejs_gc_duration_seconds",
+  "nodejs_version_info",
+];
+
 /** Makes a registry with Tally's metrics and the process's. */
 export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  // What Node's engine tells of itself and Bun's doesn't: served as zeros, these would mislead.
+  for (const name of NOT_ON_BUN) registry.removeSingleMetric(name);
 
   const eventsIngested = new Counter({
     name: "tally_events_ingested_total",
@@ -72,6 +90,11 @@ export function createMetrics() {
     help: "How many connections to the database this process opens at most.",
     registers,
   });
+  const ready = new Gauge({
+    name: "tally_ready",
+    help: "1 while the database answers, takes writes and has this version's schema; 0 otherwise.",
+    registers,
+  });
 
   const ingestedLabels = new LabelSets();
   const unvalidatedLabels = new LabelSets();
@@ -86,6 +109,7 @@ export function createMetrics() {
     currentResources,
     httpDuration,
     poolMax,
+    ready,
 
     /** Counts a batch's accepted events: summed up by label set first, since a batch has few different ones. */
     countIngested(events: Iterable<EventLabels>): void {
