@@ -4,21 +4,21 @@
  */
 import type { Transaction } from "../database/connection.ts";
 import {
+  compareBytes,
   compareFoldOrder,
   type FoldEvent,
   type FoldedRow,
-  fold,
   type Place,
   step,
 } from "../timeline/fold.ts";
 import {
-  histories,
   insertRows,
   type KeyedEvent,
   type KeyedRow,
   keyOf,
   type LocalKey,
   lockRows,
+  nextOfHistories,
   updateRows,
 } from "./queries.ts";
 
@@ -92,12 +92,38 @@ export async function projectEvents(
   return late.length;
 }
 
+/** So many events are read at once: memory stays flat, however long the histories are. */
+const EVENTS_A_PAGE = 20_000;
+
 /** The rows that the stored histories of the keys fold into; a key without a history gives none. */
 export async function replay(tx: Transaction, cloud: string, keys: readonly LocalKey[]): Promise<KeyedRow[]> {
   const rows: KeyedRow[] = [];
-  for (const { resourceType, resourceId, events } of byResource(await histories(tx, cloud, keys)).values()) {
-    const { row } = fold(events);
-    if (row !== null) rows.push({ resourceType, resourceId, row });
+  let waiting = [...keys].sort(compareKeys);
+  let open: KeyedRow | null = null;
+  while (waiting.length > 0) {
+    const page = await nextOfHistories(
+      tx,
+      cloud,
+      waiting,
+      open === null ? null : newestOf(open.row),
+      EVENTS_A_PAGE,
+    );
+    for (const { resourceType, resourceId, event } of page) {
+      if (open !== null && compareKeys(open, { resourceType, resourceId }) === 0) {
+        open = { resourceType, resourceId, row: step(open.row, event) };
+        continue;
+      }
+      if (open !== null) rows.push(open);
+      open = { resourceType, resourceId, row: step(null, event) };
+    }
+    if (page.length < EVENTS_A_PAGE || open === null) break;
+    const reached: LocalKey = open;
+    waiting = waiting.filter((key) => compareKeys(key, reached) >= 0);
   }
+  if (open !== null) rows.push(open);
   return rows;
+}
+
+function compareKeys(a: LocalKey, b: LocalKey): number {
+  return compareBytes(a.resourceType, b.resourceType) || compareBytes(a.resourceId, b.resourceId);
 }

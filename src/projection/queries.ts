@@ -2,7 +2,7 @@
 import type { Queryable, Transaction } from "../database/connection.ts";
 import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
-import type { FoldEvent, FoldedRow } from "../timeline/fold.ts";
+import type { FoldEvent, FoldedRow, Place } from "../timeline/fold.ts";
 
 /** A resource within its cloud. */
 export type LocalKey = Pick<ResourceKey, "resourceType" | "resourceId">;
@@ -122,12 +122,30 @@ export interface KeyedEvent extends LocalKey {
   readonly event: FoldEvent;
 }
 
-/** The whole stored histories of the keys, in no particular order. */
-export async function histories(
+/**
+ * The next events of the keys' stored histories: resource by resource, each in fold order.
+ *
+ * @param keys sorted by their bytes
+ * @param after the place that the first key's history is wanted from (exclusive); null for its beginning
+ */
+export async function nextOfHistories(
   tx: Queryable,
   cloud: string,
   keys: readonly LocalKey[],
+  after: Place | null,
+  limit: number,
 ): Promise<KeyedEvent[]> {
+  const wanted = keys.map(({ resourceType, resourceId }, at) =>
+    at === 0 && after !== null
+      ? {
+          rt: resourceType,
+          r: resourceId,
+          at: formatInstant(after.timestamp),
+          ra: formatInstant(after.receivedAt),
+          id: after.eventId,
+        }
+      : { rt: resourceType, r: resourceId, at: "-infinity", ra: "-infinity", id: "" },
+  );
   const rows: (Record<"rt" | "r" | "at" | "ra" | "id" | "t" | "p" | "pr", string> &
     Record<"s" | "z", string | null>)[] = await tx`
     SELECT e.resource_type AS rt, e.resource_id AS r,
@@ -136,8 +154,12 @@ export async function histories(
            e.event_id AS id, e.event_type AS t, e.platform AS p, e.project_id AS pr,
            e.payload ->> 'state' AS s,
            nullif(e.payload -> 'size', 'null')::text AS z
-    FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
-    JOIN events e ON e.cloud = ${cloud} AND e.resource_type = k.rt AND e.resource_id = k.r`;
+    FROM json_to_recordset(${JSON.stringify(wanted)}::text::json)
+      AS k(rt text, r text, at timestamptz, ra timestamptz, id text)
+    JOIN events e ON e.cloud = ${cloud} AND e.resource_type = k.rt AND e.resource_id = k.r
+      AND (e.timestamp, e.received_at, e.event_id) > (k.at, k.ra, k.id)
+    ORDER BY e.resource_type, e.resource_id, e.timestamp, e.received_at, e.event_id
+    LIMIT ${limit}`;
   return rows.map((row) => ({
     resourceType: row.rt,
     resourceId: row.r,
@@ -160,28 +182,22 @@ export interface RebuildFilter {
   readonly resourceType: string | null;
 }
 
-/** A resource and how many events it has. */
-export interface CountedKey extends ResourceKey {
-  readonly events: number;
-}
-
-/** The next resources that have events, in key order, with the length of their histories. */
+/** The next resources that have events, in key order. */
 export async function nextResources(
   db: Queryable,
   filter: RebuildFilter,
   after: ResourceKey,
   limit: number,
-): Promise<CountedKey[]> {
-  const rows: { c: string; rt: string; r: string; n: number }[] = await db`
-    SELECT cloud AS c, resource_type AS rt, resource_id AS r, count(*)::int AS n
+): Promise<ResourceKey[]> {
+  const rows: { c: string; rt: string; r: string }[] = await db`
+    SELECT DISTINCT cloud AS c, resource_type AS rt, resource_id AS r
     FROM events
     WHERE (cloud, resource_type, resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
       AND (${filter.cloud}::text IS NULL OR cloud = ${filter.cloud}::text)
       AND (${filter.resourceType}::text IS NULL OR resource_type = ${filter.resourceType}::text)
-    GROUP BY cloud, resource_type, resource_id
-    ORDER BY cloud, resource_type, resource_id
+    ORDER BY 1, 2, 3
     LIMIT ${limit}`;
-  return rows.map(({ c, rt, r, n }) => ({ cloud: c, resourceType: rt, resourceId: r, events: n }));
+  return rows.map(({ c, rt, r }) => ({ cloud: c, resourceType: rt, resourceId: r }));
 }
 
 /** How many rows a rebuild will find, for a progress bar. */
@@ -207,11 +223,19 @@ export async function keysWithoutRow(
   return rows.map(({ rt, r }) => ({ resourceType: rt, resourceId: r }));
 }
 
-/** Removes rows that no event stands behind: nothing but damage makes one. */
-export async function removeRowsWithoutHistory(tx: Transaction, filter: RebuildFilter): Promise<number> {
+/** Removes rows between two keys (`upTo` null: to the end) that no event stands behind: only damage makes one. */
+export async function removeRowsWithoutHistory(
+  tx: Transaction,
+  filter: RebuildFilter,
+  after: ResourceKey,
+  upTo: ResourceKey | null,
+): Promise<number> {
   const removed: unknown[] = await tx`
     DELETE FROM current_resources c
-    WHERE (${filter.cloud}::text IS NULL OR c.cloud = ${filter.cloud}::text)
+    WHERE (c.cloud, c.resource_type, c.resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
+      AND (${upTo === null}::boolean OR (c.cloud, c.resource_type, c.resource_id)
+           <= (${upTo?.cloud ?? ""}, ${upTo?.resourceType ?? ""}, ${upTo?.resourceId ?? ""}))
+      AND (${filter.cloud}::text IS NULL OR c.cloud = ${filter.cloud}::text)
       AND (${filter.resourceType}::text IS NULL OR c.resource_type = ${filter.resourceType}::text)
       AND NOT EXISTS (
         SELECT FROM events e

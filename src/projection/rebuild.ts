@@ -10,7 +10,6 @@ import { canonicalJson } from "../event/json-text.ts";
 import type { FoldedRow } from "../timeline/fold.ts";
 import { replay } from "./project.ts";
 import {
-  type CountedKey,
   insertRows,
   type KeyedRow,
   keyOf,
@@ -22,10 +21,8 @@ import {
   updateRows,
 } from "./queries.ts";
 
-/** A batch holds this many resources at most … */
+/** A batch holds this many resources at most, so that it locks few rows and not for long. */
 const RESOURCES_A_BATCH = 500;
-/** … and, unless one history alone is longer, this many events: memory stays flat. */
-const EVENTS_A_BATCH = 20_000;
 
 const BEFORE_ALL: ResourceKey = { cloud: "", resourceType: "", resourceId: "" };
 
@@ -44,58 +41,57 @@ export async function rebuild(
   filter: RebuildFilter,
   onProgress: (replayed: number) => void = () => {},
 ): Promise<number> {
-  let replayed = 0;
-  let after = BEFORE_ALL;
-  let audit: string | null = null;
-  const details = (done: boolean, removed = 0) => ({
+  const told = {
     ...(filter.cloud === null ? {} : { cloud: filter.cloud }),
     ...(filter.resourceType === null ? {} : { resource_type: filter.resourceType }),
-    rebuilt: replayed,
-    removed,
-    completed: done,
-  });
-  const record = async (tx: Transaction, done: boolean, removed = 0): Promise<string> => {
-    if (audit !== null) {
-      await amendAudit(tx, audit, details(done, removed));
-      return audit;
-    }
+  };
+  let audit: string | null = null;
+  let after = BEFORE_ALL;
+  let rebuilt = 0;
+  let removed = 0;
+  for (;;) {
+    const keys = ofOneCloud(await nextResources(db, filter, after, RESOURCES_A_BATCH));
+    const last = keys.at(-1) ?? null;
+    const before: ResourceKey = after;
+    const done = await transaction(db, async (tx) => {
+      const gone = removed + (await removeRowsWithoutHistory(tx, filter, before, last));
+      if (last !== null) await rebuildBatch(tx, last.cloud, keys);
+      const details = { ...told, rebuilt: rebuilt + keys.length, removed: gone, completed: last === null };
+      return { gone, audit: await record(tx, actor, audit, filter, details) };
+    });
+    audit = done.audit;
+    removed = done.gone;
+    rebuilt += keys.length;
+    onProgress(rebuilt);
+    if (last === null) return rebuilt;
+    after = last;
+  }
+}
+
+async function record(
+  tx: Transaction,
+  actor: string,
+  audit: string | null,
+  filter: RebuildFilter,
+  details: object,
+): Promise<string> {
+  if (audit === null) {
+    const objectId = filter.cloud ?? "";
     return await openAudit(tx, {
       actor,
       action: "projection.rebuild",
       objectType: "projection",
-      objectId: filter.cloud ?? "",
-      details: details(done, removed),
+      objectId,
+      details,
     });
-  };
-  for (;;) {
-    const batch = bounded(await nextResources(db, filter, after, RESOURCES_A_BATCH));
-    const last = batch.at(-1);
-    if (last === undefined) break;
-    const before = replayed;
-    audit = await transaction(db, async (tx) => {
-      await rebuildBatch(tx, last.cloud, batch);
-      replayed = before + batch.length;
-      return await record(tx, false);
-    });
-    after = last;
-    onProgress(replayed);
   }
-  await transaction(db, async (tx) => {
-    await record(tx, true, await removeRowsWithoutHistory(tx, filter));
-  });
-  return replayed;
+  await amendAudit(tx, audit, details);
+  return audit;
 }
 
-/** Cuts a page to one cloud and to the bound on events; at least one resource stays. */
-function bounded(page: readonly CountedKey[]): CountedKey[] {
-  const batch: CountedKey[] = [];
-  let events = 0;
-  for (const key of page) {
-    events += key.events;
-    if (batch.length > 0 && (key.cloud !== batch[0]?.cloud || events > EVENTS_A_BATCH)) break;
-    batch.push(key);
-  }
-  return batch;
+/** The keys of the first cloud: a batch's statements name one. */
+function ofOneCloud(keys: readonly ResourceKey[]): ResourceKey[] {
+  return keys.filter(({ cloud }) => cloud === keys[0]?.cloud);
 }
 
 async function rebuildBatch(tx: Transaction, cloud: string, keys: readonly ResourceKey[]): Promise<void> {

@@ -9,8 +9,8 @@ let token: string;
 let admin: string;
 beforeAll(async () => {
   server = await testServer();
-  token = await server.ingest("openstack", "os-1");
-  admin = await server.admin();
+  token = await server.credentials.ingest("openstack", "os-1");
+  admin = server.credentials.admin;
 });
 afterAll(async () => {
   await server.stop();
@@ -194,7 +194,7 @@ test("five identifiers of 512 incompressible bytes and a state of 512 are stored
     event_type: JSON.stringify(`${"a".repeat(255)}.${"b".repeat(249)}.create`.slice(0, 512)),
     payload: payloadText({ state: JSON.stringify(long()) }),
   });
-  const long512 = await server.ingest(platform, cloud);
+  const long512 = await server.credentials.ingest(platform, cloud);
   const response = await server.request("/api/v1/events", {
     method: "POST",
     token: long512,
@@ -312,7 +312,7 @@ describe("sizes", () => {
 test("without a registered schema, TALLY_INGEST_REQUIRE_SIZE_SCHEMA refuses", async () => {
   const strict = await testServer({ settings: { requireSizeSchema: true } });
   try {
-    const collector = await strict.ingest("openstack", "os-1");
+    const collector = await strict.credentials.ingest("openstack", "os-1");
     const response = await strict.request("/api/v1/events", {
       method: "POST",
       token: collector,

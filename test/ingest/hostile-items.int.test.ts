@@ -10,7 +10,7 @@ let server: TestServer;
 let token: string;
 beforeAll(async () => {
   server = await testServer();
-  token = await server.ingest("openstack", "os-1");
+  token = await server.credentials.ingest("openstack", "os-1");
 });
 afterAll(async () => {
   await server.stop();
