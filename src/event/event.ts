@@ -40,7 +40,7 @@ export function categorize(eventType: string): Category {
   if (known !== undefined) return known;
   const parts = eventType.split(".");
   const category = parts.includes("create") ? "create" : parts.includes("delete") ? "delete" : "update";
-  // Bounded: a collector could send ever new types.
-  if (categories.size < 1_000) categories.set(eventType, category);
+  // Bounded: a collector could send ever new types, and screening asks of over-long ones, too.
+  if (categories.size < 1_000 && eventType.length <= 512) categories.set(eventType, category);
   return category;
 }

@@ -73,7 +73,7 @@ export function validateEvent(item: unknown, text: string): ValidEvent | readonl
   const resourceId = readText(item, "resource_id", IDENTIFIER_MAX_BYTES, faults);
   const projectId = readText(item, "project_id", IDENTIFIER_MAX_BYTES, faults);
   readSource(item, faults);
-  const { state, size } = readPayload(item, eventType === null ? null : categorize(eventType), faults);
+  const { state, size } = readPayload(item, categoryOf(item), faults);
 
   if (
     faults.length > 0 ||
@@ -174,16 +174,20 @@ function readSource(item: JsonObject, faults: string[]): void {
   );
 }
 
-/** @param category null where the event type is unusable: then only types and bounds are checked. */
+/** What the event would be: also of a type that breaks a rule, so that its payload is judged all the same. */
+function categoryOf({ event_type }: JsonObject): Category {
+  return typeof event_type === "string" ? categorize(event_type) : "update";
+}
+
 function readPayload(
   item: JsonObject,
-  category: Category | null,
+  category: Category,
   faults: string[],
 ): { state: string | null; size: JsonObject | null } {
   const nothing = { state: null, size: null };
   const payload = item.payload ?? null;
   if (payload === null) {
-    if (category === "delete" || category === null) return nothing;
+    if (category === "delete") return nothing;
     faults.push(item.payload === undefined ? "payload: is missing" : "payload: must be an object, got null");
     return nothing;
   }
@@ -198,10 +202,10 @@ function readPayload(
   return { state: readState(payload, category, faults), size: readSize(payload, category, faults) };
 }
 
-function readState(payload: JsonObject, category: Category | null, faults: string[]): string | null {
+function readState(payload: JsonObject, category: Category, faults: string[]): string | null {
   const state = payload.state ?? null;
   if (state === null) {
-    if (category === "create" || category === "update") faults.push("payload.state: is missing");
+    if (category !== "delete") faults.push("payload.state: is missing");
     return null;
   }
   if (typeof state !== "string") {
@@ -211,7 +215,7 @@ function readState(payload: JsonObject, category: Category | null, faults: strin
   return brokenLength("payload.state", state, STATE_MAX_BYTES, faults) ? null : state;
 }
 
-function readSize(payload: JsonObject, category: Category | null, faults: string[]): JsonObject | null {
+function readSize(payload: JsonObject, category: Category, faults: string[]): JsonObject | null {
   const size = payload.size ?? null;
   if (isJsonObject(size)) return size;
   if (size !== null) faults.push(`payload.size: must be an object, got ${kindOf(size)}`);
