@@ -1,0 +1,54 @@
+/** The read side's rows as the JSON texts that are answered. What the database gave as JSON goes in as it is. */
+
+import { formatInstant, type Instant } from "../event/instant.ts";
+import { storedEventJson } from "../event/stored.ts";
+import { fold, foldEventOf, type Interval } from "../timeline/fold.ts";
+import type { History } from "./history.ts";
+import type { DeadLetter, ResourceRow } from "./queries.ts";
+
+function instantJson(value: Instant | null): string {
+  return value === null ? "null" : `"${formatInstant(value)}"`;
+}
+
+/** The component `Resource`. */
+export function resourceJson(row: ResourceRow): string {
+  return (
+    `{"cloud":${JSON.stringify(row.cloud)}` +
+    `,"resource_type":${JSON.stringify(row.resourceType)}` +
+    `,"resource_id":${JSON.stringify(row.resourceId)}` +
+    `,"platform":${JSON.stringify(row.platform)}` +
+    `,"project_id":${JSON.stringify(row.projectId)}` +
+    `,"state":${JSON.stringify(row.state)}` +
+    `,"size":${row.size}` +
+    `,"created_at":${instantJson(row.createdAt)}` +
+    `,"deleted_at":${instantJson(row.deletedAt)}` +
+    `,"first_event_at":${instantJson(row.firstEventAt)}` +
+    `,"last_event_at":${instantJson(row.lastEventAt)}` +
+    `,"last_event_type":${JSON.stringify(row.lastEventType)}` +
+    `,"last_payload":${row.lastPayload ?? "null"}}`
+  );
+}
+
+function intervalJson(interval: Interval): string {
+  return (
+    `{"from":${instantJson(interval.from)},"to":${instantJson(interval.to)}` +
+    `,"state":${JSON.stringify(interval.state)},"size":${interval.size}` +
+    `,"project_id":${JSON.stringify(interval.projectId)}}`
+  );
+}
+
+/** The component `Lifecycle`: the intervals and warnings are folded from the events that the reader may see. */
+export function lifecycleJson({ resource, events }: History): string {
+  const { intervals, warnings } = fold(events.map(foldEventOf));
+  return (
+    `{"resource":${resourceJson(resource)}` +
+    `,"events":[${events.map(storedEventJson).join(",")}]` +
+    `,"intervals":[${intervals.map(intervalJson).join(",")}]` +
+    `,"warnings":${JSON.stringify(warnings)}}`
+  );
+}
+
+/** The component `DeadLetteredEvent`. */
+export function deadLetterJson({ id, receivedAt, reason, raw }: DeadLetter): string {
+  return `{"id":"${id}","received_at":${instantJson(receivedAt)},"reason":${JSON.stringify(reason)},"raw":${raw}}`;
+}

@@ -1,0 +1,35 @@
+/** One resource's history, as far as the reader owns it. */
+import { inScope, type Scope } from "../access/callers.ts";
+import type { Database } from "../database/connection.ts";
+import type { ResourceKey, StoredEvent } from "../event/event.ts";
+import { Problem } from "../problem.ts";
+import { countHistory, findResource, historyOf, type ResourceRow } from "./queries.ts";
+
+/** More stored events than this are not read in one answer. */
+export const MAX_HISTORY = 10_000;
+
+/** A resource's row, and those of its events that the reader may see. */
+export interface History {
+  /** Folded from every event that the resource has, whoever reads it. */
+  readonly resource: ResourceRow;
+  /** In fold order. After a transfer, the new owner's are only its own. */
+  readonly events: readonly StoredEvent[];
+}
+
+/**
+ * Reads a resource and its history as of one moment.
+ * @throws Problem not_found where the project that owns the resource now is out of scope, or where there is no
+ *   such resource: the two can't be told apart. history_too_long past `MAX_HISTORY` stored events.
+ */
+export async function readHistory(db: Database, scope: Scope, key: ResourceKey): Promise<History> {
+  // One snapshot: a batch that lands between two statements must not show in one and not in the other.
+  return await db.begin("isolation level repeatable read read only", async (tx) => {
+    const resource = await findResource(tx, key);
+    if (resource === null || !inScope(scope, resource)) throw new Problem("not_found");
+    if ((await countHistory(tx, key, MAX_HISTORY + 1)) > MAX_HISTORY) {
+      throw new Problem("history_too_long", `the resource has more than ${MAX_HISTORY} stored events`);
+    }
+    const own = scope?.filter((pair) => pair.cloud === key.cloud).map((pair) => pair.projectId) ?? null;
+    return { resource, events: await historyOf(tx, key, own) };
+  });
+}

@@ -1,0 +1,283 @@
+/** GET /api/v1/events, /api/v1/resources, one resource's events and lifecycle, /api/v1/rejected-events. */
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { apiCaller, type Scope } from "../access/callers.ts";
+import { EARLIEST, type Instant, instantFromMicros, LATEST } from "../event/instant.ts";
+import { storedEventJson } from "../event/stored.ts";
+import { jsonAnswer, pageAnswer } from "../http/json.ts";
+import { operation } from "../http/operation.ts";
+import { cursorFault, decodeCursor, encodeCursor } from "../http/page.ts";
+import { choiceParam, cursorParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
+import type { Services } from "../http/services.ts";
+import { Problem } from "../problem.ts";
+import { deadLetterJson, lifecycleJson, resourceJson } from "./answers.ts";
+import { EVENT, HISTORY_START, RESOURCE } from "./examples.ts";
+import { readHistory } from "./history.ts";
+import { DeadLetterList, EventList, Lifecycle, ResourceList } from "./model.ts";
+import { pageOfDeadLetters, pageOfEvents, pageOfResources } from "./queries.ts";
+
+const listEvents = operation({
+  id: "listEvents",
+  tag: "Events",
+  summary: "List stored events",
+  description:
+    "By timestamp and event_id. A token of role project reads the events that name one of its projects, also those of resources that have another owner by now.",
+  security: "apiToken",
+  query: Type.Object({
+    cloud: Type.Optional(textParam("Events of this cloud.")),
+    platform: Type.Optional(textParam("Events of this platform.")),
+    project_id: Type.Optional(
+      textParam("Events that name this project; one out of the token's scope is a 403."),
+    ),
+    resource_type: Type.Optional(textParam("Events of resources of this type.")),
+    resource_id: Type.Optional(textParam("Events of the resource with this id.")),
+    event_type: Type.Optional(textParam("Events of exactly this type.")),
+    source: Type.Optional(choiceParam("Events of this pipeline.", ["collector", "reconciliation"])),
+    from: Type.Optional(instantParam("Events at this timestamp or later.")),
+    to: Type.Optional(instantParam("Events before this timestamp.")),
+    limit: limitParam,
+    cursor: Type.Optional(cursorParam),
+  }),
+  answers: {
+    200: { schema: EventList, description: "A page.", example: { items: [EVENT], next_cursor: null } },
+  },
+  problems: ["forbidden"],
+});
+
+const listResources = operation({
+  id: "listResources",
+  tag: "Resources",
+  summary: "List what there is",
+  description:
+    "By cloud, type and id. A token of role project sees what its projects own now. A deleted resource keeps its row for ever.",
+  security: "apiToken",
+  query: Type.Object({
+    cloud: Type.Optional(textParam("Resources of this cloud.")),
+    platform: Type.Optional(textParam("Resources of this platform.")),
+    project_id: Type.Optional(
+      textParam("Resources that this project owns; one out of the token's scope is a 403."),
+    ),
+    resource_type: Type.Optional(textParam("Resources of this type.")),
+    state: Type.Optional(textParam("Resources in exactly this state.")),
+    status: choiceParam(
+      "Living resources, deleted ones, or both. Independent of `state`: a contradiction finds nothing.",
+      ["active", "deleted", "all"],
+      "active",
+    ),
+    limit: limitParam,
+    cursor: Type.Optional(cursorParam),
+  }),
+  answers: {
+    200: { schema: ResourceList, description: "A page.", example: { items: [RESOURCE], next_cursor: null } },
+  },
+  problems: ["forbidden"],
+});
+
+const resourceParams = Type.Object({
+  cloud: textParam("The resource's cloud."),
+  resource_type: textParam("The resource's type."),
+  resource_id: textParam("The resource's id; percent-encode what it holds of slashes and the like."),
+});
+
+const listResourceEvents = operation({
+  id: "listResourceEvents",
+  tag: "Resources",
+  summary: "Read a resource's history",
+  description:
+    "In the order in which it is folded: timestamp, received_at, event_id. Whole, so next_cursor is null; over 10,000 stored events are refused. A token of role project reads resources that its projects own now, and of their events those that name its projects.",
+  security: "apiToken",
+  params: resourceParams,
+  answers: {
+    200: { schema: EventList, description: "The history.", example: { items: [EVENT], next_cursor: null } },
+  },
+  problems: ["not_found", "history_too_long"],
+});
+
+const getLifecycle = operation({
+  id: "getResourceLifecycle",
+  tag: "Resources",
+  summary: "Read what of a resource is billed",
+  description:
+    "Folds the history into billable intervals. Who may read it, which events count and how many there may be is as for the history. After a transfer the new owner's intervals start there, and a warning says that the history doesn't open with a create.",
+  security: "apiToken",
+  params: resourceParams,
+  answers: {
+    200: {
+      schema: Lifecycle,
+      description: "The resource, its history and its intervals.",
+      example: { resource: RESOURCE, events: [EVENT], intervals: [HISTORY_START], warnings: [] },
+    },
+  },
+  problems: ["not_found", "history_too_long"],
+});
+
+const listRejectedEvents = operation({
+  id: "listRejectedEvents",
+  tag: "Events",
+  summary: "List refused items",
+  description: "Takes a token of role admin. By received_at and id.",
+  security: "apiToken",
+  query: Type.Object({
+    from: Type.Optional(instantParam("Items refused at this instant or later.")),
+    to: Type.Optional(instantParam("Items refused before this instant.")),
+    limit: limitParam,
+    cursor: Type.Optional(cursorParam),
+  }),
+  answers: {
+    200: {
+      schema: DeadLetterList,
+      description: "A page.",
+      example: {
+        items: [
+          {
+            id: "6f1c9a52-6f0e-4f43-8f0a-0d3c7a5b7e11",
+            received_at: "2026-03-01T08:00:02.000001Z",
+            reason: "size_schema: 'vcpus' is a required property",
+            raw: { event_id: "a1", payload: { size: {} } },
+          },
+        ],
+        next_cursor: null,
+      },
+    },
+  },
+  problems: ["forbidden"],
+});
+
+/** A filter by a project that the token has nothing to do with is refused rather than answered with nothing. */
+function checkProjectFilter(scope: Scope, cloud: string | undefined, projectId: string | undefined): void {
+  if (scope === null || projectId === undefined) return;
+  if (scope.some((own) => own.projectId === projectId && (cloud ?? own.cloud) === own.cloud)) return;
+  throw new Problem("forbidden", "project_id is none of this token's projects");
+}
+
+/** Cuts the one row off that was read to see whether there is a next page. */
+function cut<T>(
+  rows: readonly T[],
+  limit: number,
+): { readonly items: readonly T[]; readonly last: T | null } {
+  const items = rows.slice(0, limit);
+  return { items, last: rows.length > limit ? (items.at(-1) ?? null) : null };
+}
+
+/** Reads a cursor's parts; another number of them is no cursor of this list. */
+function positionOf(list: string, cursor: string, parts: number): string[] {
+  const position = decodeCursor(list, cursor);
+  if (position.length !== parts) throw cursorFault();
+  return position;
+}
+
+function instantOf(micros: string | undefined): Instant {
+  if (micros === undefined || !/^(?:0|-?[1-9]\d{0,17})$/.test(micros)) throw cursorFault();
+  const instant = instantFromMicros(micros);
+  if (instant < EARLIEST || instant > LATEST) throw cursorFault();
+  return instant;
+}
+
+function eventPosition(cursor: string) {
+  const [micros, eventId = ""] = positionOf("events", cursor, 2);
+  return { timestamp: instantOf(micros), eventId };
+}
+
+function resourcePosition(cursor: string) {
+  const [cloud = "", resourceType = "", resourceId = ""] = positionOf("resources", cursor, 3);
+  return { cloud, resourceType, resourceId };
+}
+
+function deadLetterPosition(cursor: string) {
+  const [micros, id = ""] = positionOf("rejected-events", cursor, 2);
+  if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(id)) throw cursorFault();
+  return { receivedAt: instantOf(micros), id };
+}
+
+/** The position of a request's cursor; null for its first page. */
+function after<P>(cursor: string | undefined, position: (cursor: string) => P): P | null {
+  return cursor === undefined ? null : position(cursor);
+}
+
+export function inventoryRoutes(services: Services) {
+  const { db } = services;
+  const keyOf = (params: { cloud: string; resource_type: string; resource_id: string }) => ({
+    cloud: params.cloud,
+    resourceType: params.resource_type,
+    resourceId: params.resource_id,
+  });
+
+  return new Elysia({ name: "inventory" })
+    .get(
+      "/api/v1/events",
+      async ({ request }) => {
+        const { scope } = await apiCaller(services, request, "project");
+        const query = listEvents.readQuery(request);
+        checkProjectFilter(scope, query.cloud, query.project_id);
+        const filter = {
+          cloud: query.cloud ?? null,
+          platform: query.platform ?? null,
+          projectId: query.project_id ?? null,
+          resourceType: query.resource_type ?? null,
+          resourceId: query.resource_id ?? null,
+          eventType: query.event_type ?? null,
+          source: query.source ?? null,
+          from: query.from ?? null,
+          to: query.to ?? null,
+        };
+        const page = { limit: query.limit + 1, after: after(query.cursor, eventPosition) };
+        const { items, last } = cut(await pageOfEvents(db, scope, filter, page), query.limit);
+        const next = last && encodeCursor("events", [String(last.timestamp), last.eventId]);
+        return pageAnswer(items.map(storedEventJson), next);
+      },
+      listEvents.hook,
+    )
+    .get(
+      "/api/v1/resources",
+      async ({ request }) => {
+        const { scope } = await apiCaller(services, request, "project");
+        const query = listResources.readQuery(request);
+        checkProjectFilter(scope, query.cloud, query.project_id);
+        const filter = {
+          cloud: query.cloud ?? null,
+          platform: query.platform ?? null,
+          projectId: query.project_id ?? null,
+          resourceType: query.resource_type ?? null,
+          state: query.state ?? null,
+          status: query.status,
+        };
+        const page = { limit: query.limit + 1, after: after(query.cursor, resourcePosition) };
+        const { items, last } = cut(await pageOfResources(db, scope, filter, page), query.limit);
+        const next = last && encodeCursor("resources", [last.cloud, last.resourceType, last.resourceId]);
+        return pageAnswer(items.map(resourceJson), next);
+      },
+      listResources.hook,
+    )
+    .get(
+      "/api/v1/resources/:cloud/:resource_type/:resource_id/events",
+      async ({ request, params }) => {
+        const { scope } = await apiCaller(services, request, "project");
+        const key = keyOf(listResourceEvents.readParams(params, request));
+        const { events } = await readHistory(db, scope, key);
+        return pageAnswer(events.map(storedEventJson), null);
+      },
+      listResourceEvents.hook,
+    )
+    .get(
+      "/api/v1/resources/:cloud/:resource_type/:resource_id/lifecycle",
+      async ({ request, params }) => {
+        const { scope } = await apiCaller(services, request, "project");
+        const key = keyOf(getLifecycle.readParams(params, request));
+        return jsonAnswer(lifecycleJson(await readHistory(db, scope, key)));
+      },
+      getLifecycle.hook,
+    )
+    .get(
+      "/api/v1/rejected-events",
+      async ({ request }) => {
+        await apiCaller(services, request, "admin");
+        const query = listRejectedEvents.readQuery(request);
+        const window = { from: query.from ?? null, to: query.to ?? null };
+        const page = { limit: query.limit + 1, after: after(query.cursor, deadLetterPosition) };
+        const { items, last } = cut(await pageOfDeadLetters(db, window, page), query.limit);
+        const next = last && encodeCursor("rejected-events", [String(last.receivedAt), last.id]);
+        return pageAnswer(items.map(deadLetterJson), next);
+      },
+      listRejectedEvents.hook,
+    );
+}
