@@ -2,10 +2,20 @@
  * Every setting of Tally: environment variables only, all of them in one table. The table drives reading,
  * `tally config` and the documentation.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import { parseDatabaseUrl } from "./database/address.ts";
+import {
+  databaseUrl,
+  flag,
+  host,
+  integer,
+  oneOf,
+  path,
+  secret,
+  type Variable,
+  variable,
+} from "./setting-kinds.ts";
 
 /** All settings, read and checked. */
 export interface Settings {
@@ -35,110 +45,6 @@ export class SettingsError extends Error {
     this.faults = faults;
   }
 }
-
-/** A value that was read, or what is wrong with its text. */
-type Reading<T> = { value: T } | { fault: string };
-
-/** One row of the table. */
-interface Variable<T> {
-  readonly name: string;
-  /** Values that it takes, for people. */
-  readonly takes: string;
-  readonly about: string;
-  /** What holds when it is unset, and how `tally config` shows that. */
-  readonly fallback: T;
-  readonly unset: string;
-  /** Also taken from the file that `<name>_FILE` names. */
-  readonly fromFile: boolean;
-  /** Hides what must not be shown. */
-  readonly mask: (text: string) => string;
-  readonly read: (text: string) => Reading<T>;
-}
-
-function variable<T>(
-  name: string,
-  about: string,
-  fallback: T,
-  kind: { takes: string; read: (text: string) => Reading<T>; mask?: (text: string) => string },
-  unset = String(fallback),
-): Variable<T> {
-  const { takes, read, mask } = kind;
-  return {
-    name,
-    about,
-    fallback,
-    unset,
-    takes,
-    read,
-    fromFile: mask !== undefined,
-    mask: mask ?? ((t) => t),
-  };
-}
-
-function oneOf<const T extends string>(...names: T[]) {
-  const takes = names.join(" | ");
-  return {
-    takes,
-    read: (text: string): Reading<T> => {
-      const value = names.find((name) => name === text);
-      return value === undefined ? { fault: `must be one of ${names.join(", ")}` } : { value };
-    },
-  };
-}
-
-function integer(least: number, most: number) {
-  return {
-    takes: `${least} to ${most}`,
-    read: (text: string): Reading<number> => {
-      const value = /^(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : Number.NaN;
-      return value >= least && value <= most
-        ? { value }
-        : { fault: `must be an integer from ${least} to ${most}` };
-    },
-  };
-}
-
-const flag = {
-  takes: "true | false",
-  read: (text: string): Reading<boolean> =>
-    text === "true" || text === "false" ? { value: text === "true" } : { fault: "must be true or false" },
-};
-
-const host = {
-  takes: "an address or a host name",
-  read: (text: string): Reading<string> =>
-    /^[A-Za-z0-9._:-]+$/.test(text)
-      ? { value: text }
-      : { fault: "must be an IP address or a host name, without a port" },
-};
-
-const path = {
-  takes: "a directory",
-  read: (text: string): Reading<string> =>
-    text.includes("\0") ? { fault: "must be a path" } : { value: resolve(text) },
-};
-
-const databaseUrl = {
-  takes: "postgres://user:password@host:port/database",
-  read: (text: string): Reading<string> => {
-    const address = parseDatabaseUrl(text);
-    return typeof address === "string" ? { fault: address } : { value: text };
-  },
-  mask: (text: string): string => {
-    const address = parseDatabaseUrl(text);
-    if (typeof address === "string") return "***";
-    const { user, password, host: server, port, database } = address;
-    return `postgres://${user}${password === "" ? "" : ":***"}@${server}:${port}/${database}`;
-  },
-};
-
-const secret = {
-  takes: "visible ASCII characters",
-  // What can't stand in an Authorization header could never be sent back.
-  read: (text: string): Reading<string> =>
-    /^[!-~]+$/.test(text) ? { value: text } : { fault: "must be visible ASCII characters without spaces" },
-  mask: () => "***",
-};
 
 const TABLE = {
   logLevel: variable(
@@ -292,6 +198,15 @@ function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || /^127(\.\d{1,3}){3}$/.test(name);
 }
 
+/**
+ * Below the home directory, except for a root whose home is closed to others: the embedded server runs as another
+ * user then, which could not get there.
+ */
+function defaultDataDir(home: string): string {
+  const closed = existsSync(home) && (statSync(home).mode & 0o001) === 0;
+  return process.getuid?.() === 0 && closed ? "/var/lib/tally" : resolve(home, ".local/share/tally");
+}
+
 /** One line of `tally config`. */
 export interface SettingLine {
   readonly name: string;
@@ -331,8 +246,7 @@ export function explainSettings(env: Environment): { settings: Settings; lines: 
   lines.pop();
   // systemd hands over a colon-separated list when the unit names several directories; Tally's is the first.
   const state = (env.STATE_DIRECTORY ?? "").split(":")[0] ?? "";
-  const dataDir =
-    state !== "" ? resolve(state) : (given ?? resolve(env.HOME || homedir(), ".local/share/tally"));
+  const dataDir = state !== "" ? resolve(state) : (given ?? defaultDataDir(env.HOME || homedir()));
   const source = state !== "" ? "STATE_DIRECTORY" : given === null ? "default" : "environment";
   lines.push({ name: TABLE.dataDir.name, value: dataDir, source });
   if (own.auth.mode === "disabled" && !isLoopback(own.http.host)) {

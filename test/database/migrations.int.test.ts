@@ -142,7 +142,9 @@ test("a failing migration leaves nothing of itself and names its file", async ()
     "-- migrate:up\nCREATE TABLE half (a int);\nSELECT 1/0;\n-- migrate:down\nSELECT 1;\n",
   );
   const files = [...MIGRATIONS, broken];
-  await expect(migrateUp(own.db, files)).rejects.toThrow("migration 0007_broken (up) failed: division by zero");
+  await expect(migrateUp(own.db, files)).rejects.toThrow(
+    "migration 0007_broken (up) failed: division by zero",
+  );
   const [row] = await own.db`SELECT to_regclass('half') AS half`;
   expect(row.half).toBeNull();
   expect(await schemaState(own.db, files)).toBe("behind");

@@ -1,0 +1,65 @@
+/** The database that the settings name, for as long as one command needs it. */
+import type { Database } from "../database/connection.ts";
+import { openEmbedded } from "../database/embedded/embedded.ts";
+import { faultOf } from "../database/faults.ts";
+import { migrateUp, type SchemaState, schemaState } from "../database/migrations.ts";
+import { openPool } from "../database/pool.ts";
+import type { Settings } from "../settings.ts";
+
+/** A command does one thing after the other; a few connections are plenty. */
+const COMMAND_CONNECTIONS = 4;
+
+const NOT_CURRENT: Readonly<Record<Exclude<SchemaState, "current">, string>> = {
+  behind: "the database's schema is older than this Tally: run tally migrate up",
+  ahead: "the database's schema is newer than this Tally: use the newer one",
+  edited: "a migration that the database has was edited since: see tally migrate status",
+};
+
+/**
+ * Runs `work` on the database as it is, whatever its schema. The embedded one is reached through a running serve,
+ * or started for the purpose and stopped afterwards.
+ * @throws what `work` throws; an Error of one clear line when the database can't be had
+ */
+export async function withRawDatabase<T>(
+  settings: Settings,
+  work: (db: Database, embeddedIsOurs: boolean) => Promise<T>,
+): Promise<T> {
+  const { url, maxConnections } = settings.database;
+  const embedded =
+    url === null
+      ? await openEmbedded({
+          dataDir: settings.dataDir,
+          maxConnections,
+          role: "command",
+          notice: (message) => console.error(message),
+        })
+      : null;
+  try {
+    const target = embedded?.target ?? { url: url ?? "" };
+    const db = openPool(target, { maxConnections: COMMAND_CONNECTIONS, applicationName: "tally-cli" });
+    try {
+      return await work(db, embedded?.ours === true);
+    } catch (error) {
+      if (faultOf(error) !== "unavailable" || !(error instanceof Error)) throw error;
+      throw new Error(`the database can't be reached: ${error.message}`, { cause: error });
+    } finally {
+      await db.close({ timeout: 1 });
+    }
+  } finally {
+    await embedded?.stop();
+  }
+}
+
+/**
+ * Runs `work` on the database with this binary's schema. The embedded one is migrated where no serve runs; any other
+ * is refused unless it has that schema already.
+ * @throws as `withRawDatabase`, and an Error when the schema is another one
+ */
+export async function withDatabase<T>(settings: Settings, work: (db: Database) => Promise<T>): Promise<T> {
+  return await withRawDatabase(settings, async (db, embeddedIsOurs) => {
+    if (embeddedIsOurs) await migrateUp(db);
+    const state = await schemaState(db);
+    if (state !== "current") throw new Error(NOT_CURRENT[state]);
+    return await work(db);
+  });
+}

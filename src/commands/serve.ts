@@ -1,0 +1,55 @@
+/** tally serve */
+import type { Command } from "commander";
+import { readSettings } from "../settings.ts";
+import { createLogger } from "../telemetry/log.ts";
+import { type Instance, startInstance } from "./instance.ts";
+
+export function registerServe(program: Command): void {
+  program
+    .command("serve")
+    .description(
+      "serve the API until SIGTERM or SIGINT, with the embedded PostgreSQL unless a URL names another",
+    )
+    .action(async () => {
+      const settings = readSettings(process.env);
+      const log = createLogger(settings.logLevel);
+      const told = new AbortController();
+      const signalled = new Promise<string>((resolve) => {
+        for (const signal of ["SIGTERM", "SIGINT"] as const) {
+          process.on(signal, () => {
+            // The second one doesn't wait. The embedded server still ends cleanly: it is told by the kernel.
+            if (told.signal.aborted) process.exit(1);
+            told.abort();
+            resolve(signal);
+          });
+        }
+      });
+      if (settings.auth.mode === "disabled") {
+        log.warn(
+          "TALLY_REPORTING_AUTH_MODE=disabled: everybody on this machine may read and write everything",
+        );
+      }
+      let instance: Instance;
+      try {
+        instance = await startInstance(settings, log, told.signal);
+      } catch (error) {
+        // Told to stop before it was up: that is no failure.
+        if (told.signal.aborted) return;
+        throw error;
+      }
+      const { listening, failed } = instance;
+      log.info(`listening on ${listening.url}`, {
+        host: listening.host,
+        port: listening.port,
+        database: settings.database.url === null ? `embedded in ${settings.dataDir}` : "external",
+      });
+      const why = await Promise.race([signalled, failed.then(() => null)]);
+      if (why === null)
+        log.error("the embedded PostgreSQL ended by itself; its last words are in postgres.log");
+      else log.info(`${why}: stopping`);
+      await instance.stop();
+      log.info("stopped");
+      // What a cut-off handler left pending must not keep the process.
+      process.exit(why === null ? 1 : 0);
+    });
+}

@@ -1,0 +1,57 @@
+/**
+ * The command line. Results go to stdout, alone; every refusal is one line on stderr and exit code 1. (serve's log
+ * is its result.)
+ */
+import { Command, CommanderError } from "commander";
+import { registerConfig } from "./commands/config.ts";
+import { registerCredential } from "./commands/credential.ts";
+import { registerDemo } from "./commands/demo.ts";
+import { registerHealth } from "./commands/health.ts";
+import { registerMigrate } from "./commands/migrate.ts";
+import { registerRebuild } from "./commands/rebuild.ts";
+import { registerServe } from "./commands/serve.ts";
+import { registerToken } from "./commands/token.ts";
+import { registerVersion, VERSION } from "./commands/version.ts";
+
+function commandLine(): Command {
+  const program = new Command("tally")
+    .description(
+      "The record from which cloud bills are computed: lifecycle events in, billable intervals out.",
+    )
+    .version(VERSION, "--version", "print the version")
+    // Subcommands inherit both: refusals are thrown, and written below in one place.
+    .exitOverride()
+    .configureOutput({ outputError: () => {}, writeErr: () => {} });
+  registerServe(program);
+  registerDemo(program);
+  registerMigrate(program);
+  registerCredential(program);
+  registerToken(program);
+  registerRebuild(program);
+  registerConfig(program);
+  registerHealth(program);
+  registerVersion(program);
+  return program;
+}
+
+/** What to write for an error; null: nothing, it was help that was asked for. */
+function refusal(error: unknown, words: readonly string[]): string | null {
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return null;
+    if (error.code === "commander.help")
+      return `a command is missing: see ${["tally", ...words].join(" ")} --help`;
+    return error.message.replace(/^error: /, "");
+  }
+  return error instanceof Error && error.message !== "" ? error.message : String(error);
+}
+
+const words = process.argv.slice(2);
+try {
+  await commandLine().parseAsync(words, { from: "user" });
+} catch (error) {
+  const line = refusal(error, words);
+  if (line !== null) {
+    console.error(`tally: ${line.trim().replace(/\s*\n\s*/g, " ")}`);
+    process.exitCode = 1;
+  }
+}
