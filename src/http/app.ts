@@ -1,13 +1,17 @@
 /** The app: every feature's routes, in one envelope. */
 import { type TSchema, TypeGuard } from "@sinclair/typebox";
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import * as ingestModels from "../ingest/model.ts";
 import { ingestRoutes } from "../ingest/routes.ts";
+import * as inventoryModels from "../inventory/model.ts";
+import { inventoryRoutes } from "../inventory/routes.ts";
 import * as projectionModels from "../projection/model.ts";
 import { projectionRoutes } from "../projection/routes.ts";
 import * as resourceTypeModels from "../resource-types/model.ts";
 import { resourceTypeRoutes } from "../resource-types/routes.ts";
 import { createHealth } from "../telemetry/health.ts";
+import type { Logger } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { probeDatabase } from "../telemetry/probe.ts";
 import { keepResourceGauge } from "../telemetry/resource-gauge.ts";
 import { telemetryRoutes } from "../telemetry/routes.ts";
@@ -22,7 +26,12 @@ import type { Services } from "./services.ts";
 const PROBE_INTERVAL_MS = 5_000;
 
 /** The bodies of every feature, by the names that the document gives them. */
-const MODELS: readonly TSchema[] = [ingestModels, projectionModels, resourceTypeModels].flatMap((room) =>
+const MODELS: readonly TSchema[] = [
+  ingestModels,
+  inventoryModels,
+  projectionModels,
+  resourceTypeModels,
+].flatMap((room) =>
   Object.values(room).filter((schema) => TypeGuard.IsSchema(schema) && schema.$id !== undefined),
 );
 
@@ -44,6 +53,12 @@ export interface App {
   startBackground(): () => Promise<void>;
 }
 
+/** What the app needs whatever its routes are. */
+export interface AppOptions {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
 /** Composes the app over its services. It listens to nothing yet. */
 export function createApp(services: Services): App {
   const { db, settings, log, metrics } = services;
@@ -52,20 +67,17 @@ export function createApp(services: Services): App {
     probe: () => probeDatabase(db),
     thresholdSeconds: settings.unhealthyThresholdSeconds,
     monotonicMs: () => performance.now(),
-    changed: (finding) => (finding === null ? log.info("ready") : log.warn("not ready", { reason: finding })),
-  }); // The document is made of the routes, and one of them serves it.
+    changed(finding) {
+      metrics.ready.set(finding === null ? 1 : 0);
+      if (finding === null) log.info("ready");
+      else log.warn("not ready", { reason: finding });
+    },
+  });
+  // The document is made of the routes, and one of them serves it.
   const document = Promise.withResolvers<string>();
-
-  const routes = new Elysia({
-    // The default would strip members that a schema doesn't name.
-    normalize: false,
-    // `/events/` is not `/events`.
-    strictPath: true,
-    // The default looks for the path from the URL's eleventh character on, and finds none behind `http://api/`.
-    handler: { standardHostname: false },
-  })
-    .onError(({ error }) => problemAnswer(error, log))
+  const routes = new Elysia()
     .use(ingestRoutes(services))
+    .use(inventoryRoutes(services))
     .use(projectionRoutes(services))
     .use(resourceTypeRoutes(services))
     .use(telemetryRoutes(services, health))
@@ -73,17 +85,7 @@ export function createApp(services: Services): App {
   document.resolve(openApiDocument(routes, MODELS).then((value) => JSON.stringify(value)));
 
   return {
-    fetch: envelope({
-      route: routeTable(routes.routes),
-      handle: (request) => routes.fetch(request),
-      log,
-      metrics,
-    }),
-    routes: routes.routes.map(({ method, path, hooks }) => ({
-      method,
-      path,
-      hidden: hooks.detail?.hide === true,
-    })),
+    ...assemble(routes, services),
     startBackground() {
       const endProbe = health.watch(PROBE_INTERVAL_MS);
       const endGauge = settings.metrics.enabled
@@ -94,5 +96,33 @@ export function createApp(services: Services): App {
         await endGauge();
       };
     },
+  };
+}
+
+/** Puts routes into the envelope. */
+export function assemble(routes: AnyElysia, { log, metrics }: AppOptions): App {
+  const router = new Elysia({
+    // The default would strip members that a schema doesn't name.
+    normalize: false,
+    // `/events/` is not `/events`.
+    strictPath: true,
+    // The default looks for the path from the URL's eleventh character on, and finds none behind `http://api/`.
+    handler: { standardHostname: false },
+  })
+    .onError(({ error }) => problemAnswer(error, log))
+    .use(routes);
+  return {
+    fetch: envelope({
+      route: routeTable(router.routes),
+      handle: (request) => router.fetch(request),
+      log,
+      metrics,
+    }),
+    routes: router.routes.map(({ method, path, hooks }) => ({
+      method,
+      path,
+      hidden: hooks.detail?.hide === true,
+    })),
+    startBackground: () => async () => {},
   };
 }
