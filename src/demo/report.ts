@@ -1,5 +1,5 @@
 /** What the demo prints, made of the API's answers. Pure. */
-import { PLAIN, renderTable, type Style } from "../commands/table.ts";
+import { type Column, PLAIN, renderTable, type Style } from "../commands/table.ts";
 import { type Instant, parseInstant } from "../event/instant.ts";
 import type { Ingested, InventoryItem, Life } from "./answers.ts";
 import { humanDuration } from "./duration.ts";
@@ -75,7 +75,19 @@ function shortId(text: string): string {
   return /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f-]{20,24}$/.test(text) ? `${text.slice(0, 8)}…` : text;
 }
 
-/** A resource's intervals, with how long each one lasted. Open ones are told as lasting until `now`. */
+/** The projects that a life's intervals name, each once. */
+function ownersOf(life: Life): string[] {
+  return [...new Set(life.intervals.map(({ project_id }) => project_id))];
+}
+
+function projectName(id: string, projects: ReadonlyMap<string, string>): string {
+  return projects.get(id) ?? shortId(id);
+}
+
+/**
+ * A resource's intervals, with how long each one lasted; open ones are told as lasting until `now`. The project has a
+ * column only where there is more than one.
+ */
 export function intervalTable(
   life: Life,
   projects: ReadonlyMap<string, string>,
@@ -91,14 +103,11 @@ export function intervalTable(
       humanDuration(lasted < 0n ? 0n : lasted),
       state,
       sizeText(size),
-      projects.get(project_id) ?? shortId(project_id),
+      projectName(project_id, projects),
     ];
   });
-  return renderTable(
-    ["From (UTC)", "To", { title: "Lasted", align: "right" }, "State", "Size", "Project"],
-    rows,
-    style,
-  );
+  const columns: Column[] = ["From (UTC)", "To", { title: "Lasted", align: "right" }, "State", "Size"];
+  return renderTable(ownersOf(life).length > 1 ? [...columns, "Project"] : columns, rows, style);
 }
 
 /** A telling life under its title, and how it ended. */
@@ -111,9 +120,10 @@ export function lifeReport(
 ): string {
   const { resourceType, resourceId, title } = telling;
   const end = life.resource.deleted_at;
+  const owners = ownersOf(life).map((id) => projectName(id, projects));
   const lines = [
     style.bold(title),
-    style.dim(`${resourceType} ${resourceId}, ${life.events.length} events`),
+    style.dim(`${resourceType} ${resourceId} of ${owners.join(" and ")}, ${life.events.length} events`),
     "",
     intervalTable(life, projects, now, style),
   ];

@@ -115,10 +115,20 @@ test("an interval that begins after now has lasted for nothing yet", () => {
   );
 });
 
+test("where one project owned it all along, it has no column", () => {
+  const [first] = life.intervals;
+  if (first === undefined) throw new Error("no interval");
+  expect(
+    intervalTable({ ...life, intervals: [first] }, projects, at("2026-11-03T00:00:00Z")).split("\n")[2],
+  ).toBe(
+    "2026-11-02 09:00:34  2026-11-02 11:00:34     2 h  active  1 vCPU, 2 GB RAM, 20 GB disk, flavor m1.small",
+  );
+});
+
 test("lifeReport names the resource, the delete and the warnings", () => {
   const telling = { resourceType: "instance", resourceId: "i-1", title: "A life" };
   const lines = lifeReport(telling, life, projects, at("2026-11-03T00:00:00Z")).split("\n");
-  expect(lines.slice(0, 3)).toEqual(["A life", "instance i-1, 3 events", ""]);
+  expect(lines.slice(0, 3)).toEqual(["A life", "instance i-1 of acme and 7fedb582…, 3 events", ""]);
   expect(lines.slice(-2)).toEqual([
     "Deleted 2026-11-03 00:00:05. Nothing is billed after that.",
     "Warning: event_after_delete",
