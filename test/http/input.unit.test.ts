@@ -135,16 +135,12 @@ describe("a path", () => {
     expect(await faults(await app.request(path))).toEqual(refused(...errors));
   });
 
-  test.each([
-    "/things/os-prod/",
-    "/things//1",
-    "/things/a/b/c",
-    "/things/a%2Fb",
-    "/list/",
-    "/List",
-  ])("%s is no path of the app", async (path) => {
-    expect((await app.request(path)).status).toBe(404);
-  });
+  test.each(["/things/os-prod/", "/things//1", "/things/a/b/c", "/things/a%2Fb", "/list/", "/List"])(
+    "%s is no path of the app",
+    async (path) => {
+      expect((await app.request(path)).status).toBe(404);
+    },
+  );
 
   test("a UUID is read in lower case", async () => {
     const answer = await app.request("/uuids/0A1B2C3D-0000-4000-8000-00000000000F");
