@@ -24,7 +24,9 @@ export class CredentialRefused extends Error {
   override readonly name = "CredentialRefused";
 }
 
-/** Clouds' projects are bounded alike: these bytes protect index tuples. */
+/** Every project of a token is a branch of each list that it reads. */
+const MAX_PROJECTS = 1_000;
+/** Events' platforms and clouds are bounded alike. */
 const MAX_NAME_BYTES = 512;
 const VIRTUAL_PLATFORMS = new Set(["meta", "partner"]);
 
@@ -80,6 +82,11 @@ export async function issueApiToken(
   }
   if (role !== "project" && projectIds.length > 0) {
     throw new CredentialRefused(`a token of role ${role} reads every project: leave --project out`);
+  }
+  if (projectIds.length > MAX_PROJECTS) {
+    throw new CredentialRefused(
+      `a token stands for at most ${MAX_PROJECTS} projects, got ${projectIds.length}`,
+    );
   }
   for (const id of projectIds) checkUuid("project", id);
   checkDescription(description);
