@@ -9,6 +9,9 @@ import type { Settings } from "../settings.ts";
 /** A command does one thing after the other; a few connections are plenty. */
 const COMMAND_CONNECTIONS = 4;
 
+/** How long a serve that has just started may take to migrate its embedded database, in milliseconds. */
+const MIGRATION_WAIT_MS = 30_000;
+
 const NOT_CURRENT: Readonly<Record<Exclude<SchemaState, "current">, string>> = {
   behind: "the database's schema is older than this Tally: run tally migrate up",
   ahead: "the database's schema is newer than this Tally: use the newer one",
@@ -58,8 +61,18 @@ export async function withRawDatabase<T>(
 export async function withDatabase<T>(settings: Settings, work: (db: Database) => Promise<T>): Promise<T> {
   return await withRawDatabase(settings, async (db, embeddedIsOurs) => {
     if (embeddedIsOurs) await migrateUp(db);
-    const state = await schemaState(db);
+    const state = await settledState(db, settings.database.url === null);
     if (state !== "current") throw new Error(NOT_CURRENT[state]);
     return await work(db);
   });
+}
+
+/** The schema's state; an embedded database's that is behind is about to be migrated by its serve. */
+async function settledState(db: Database, embedded: boolean): Promise<SchemaState> {
+  const until = performance.now() + MIGRATION_WAIT_MS;
+  for (;;) {
+    const state = await schemaState(db);
+    if (state !== "behind" || !embedded || performance.now() > until) return state;
+    await Bun.sleep(100);
+  }
 }

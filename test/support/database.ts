@@ -1,6 +1,6 @@
 /**
- * Real PostgreSQL for tests: one server a run, started by the first test that asks for a database, and one database a
- * test file, copied from a migrated template. TALLY_TEST_DB_URL names another server to use instead.
+ * Real PostgreSQL for tests: one server a run, started by the preload, and one database a test file, copied from a
+ * migrated template. TALLY_TEST_DB_URL names another server to use instead.
  */
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -121,6 +121,11 @@ export async function testDatabase(): Promise<TestDatabase> {
 /** A fresh database with nothing in it. */
 export async function emptyDatabase(): Promise<TestDatabase> {
   return await create(null);
+}
+
+/** Starts the run's server. */
+export async function startTestServer(): Promise<void> {
+  await server();
 }
 
 /** Stops the run's server and removes its directory. */

@@ -1,8 +1,10 @@
-/** Once a `bun test` run: whatever way it ends, no server and no temporary directory stays behind. */
-import { afterAll } from "bun:test";
-import { abandonTestServer, stopTestServer } from "./database.ts";
+/** Once a `bun test` run: a server for all, and whatever way the run ends, nothing stays behind. */
+import { afterAll, beforeAll } from "bun:test";
+import { abandonTestServer, startTestServer, stopTestServer } from "./database.ts";
 
-afterAll(stopTestServer);
+// Here and not at the first use: a test file's own hooks have five seconds, and a cold, busy machine needs more.
+beforeAll(startTestServer, 120_000);
+afterAll(stopTestServer, 60_000);
 // `afterAll` doesn't run when the run is interrupted.
 process.on("exit", abandonTestServer);
 for (const [signal, code] of [

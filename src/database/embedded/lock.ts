@@ -54,6 +54,8 @@ export function takeLock(dataDir: string, holder: Holder, account: Account | nul
   try {
     lock = new Sqlite(path);
     lock.run("PRAGMA busy_timeout = 0");
+    // Nothing is ever written: no journal beside the lock.
+    lock.run("PRAGMA journal_mode = OFF");
   } catch (error) {
     throw new EmbeddedDatabaseError(`${path} can't be opened: ${String(error)}`, { cause: error });
   }
