@@ -63,13 +63,14 @@ export function parseInstant(text: string): Instant | string {
   return micros as Instant;
 }
 
-/** Writes an instant in the one form that Tally answers with, `2026-03-01T00:00:00.25Z`. */
-export function formatInstant(value: Instant): string {
-  const second = 1_000_000n;
-  const fraction = ((value % second) + second) % second;
-  const totalSeconds = Number((value - fraction) / second);
-  const days = Math.floor(totalSeconds / 86_400);
-  const inDay = totalSeconds - days * 86_400;
+const MICROS_A_DAY = 86_400_000_000n;
+/** Days as they are written: the instants of a batch share few of them. */
+const dates = new Map<number, string>();
+
+/** A day, counted from 1970-01-01, as `2026-03-01`. */
+function formatDate(days: number): string {
+  const known = dates.get(days);
+  if (known !== undefined) return known;
   const z = days + 719_468;
   const era = Math.floor(z / 146_097);
   const dayOfEra = z - era * 146_097;
@@ -85,13 +86,29 @@ export function formatInstant(value: Instant): string {
   const day = dayOfYear - Math.floor((153 * mp + 2) / 5) + 1;
   const month = mp < 10 ? mp + 3 : mp - 9;
   const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-  const hour = Math.floor(inDay / 3_600);
-  const minute = Math.floor((inDay % 3_600) / 60);
-  const two = (n: number) => (n < 10 ? `0${n}` : `${n}`);
-  const date = `${String(year).padStart(4, "0")}-${two(month)}-${two(day)}`;
-  const time = `${two(hour)}:${two(minute)}:${two(inDay % 60)}`;
-  if (fraction === 0n) return `${date}T${time}Z`;
-  return `${date}T${time}.${String(fraction).padStart(6, "0").replace(/0+$/, "")}Z`;
+  const date = `${String(year).padStart(4, "0")}-${twoDigits(month)}-${twoDigits(day)}`;
+  if (dates.size >= 1_000) dates.clear();
+  dates.set(days, date);
+  return date;
+}
+
+function twoDigits(n: number): string {
+  return n < 10 ? `0${n}` : `${n}`;
+}
+
+/** Writes an instant in the one form that Tally answers with, `2026-03-01T00:00:00.25Z`. */
+export function formatInstant(value: Instant): string {
+  let days = value / MICROS_A_DAY;
+  // Division cuts towards zero; a day before 1970 starts one earlier.
+  if (days * MICROS_A_DAY > value) days -= 1n;
+  const micros = Number(value - days * MICROS_A_DAY);
+  const second = Math.floor(micros / 1e6);
+  const minute = Math.floor(second / 60);
+  const hour = Math.floor(minute / 60);
+  const text = `${formatDate(Number(days))}T${twoDigits(hour)}:${twoDigits(minute % 60)}:${twoDigits(second % 60)}`;
+  const fraction = micros % 1e6;
+  if (fraction === 0) return `${text}Z`;
+  return `${text}.${String(fraction).padStart(6, "0").replace(/0+$/, "")}Z`;
 }
 
 /**

@@ -131,6 +131,15 @@ export function itemsOf(text: string): Span[] {
   return [{ start, end: valueEnd(text, start) }];
 }
 
+/** What makes a text need escapes as JSON; a lone surrogate never gets here. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them unescaped
+const NEEDS_ESCAPES = /["\\\u0000-\u001f]/;
+
+/** `JSON.stringify` for texts that are Unicode, which nearly never hold anything to escape. */
+export function quote(text: string): string {
+  return NEEDS_ESCAPES.test(text) ? JSON.stringify(text) : `"${text}"`;
+}
+
 /** The value of one member of an object's text, or null where it is absent or JSON's null. */
 export function memberText(text: string, name: string): string | null {
   const span = membersOf(text, skipSpace(text, 0)).members.get(name);

@@ -36,13 +36,16 @@ export async function insertEvents(
   candidates: readonly Candidate[],
 ): Promise<Set<number>> {
   const rows: string[] = [];
-  for (const { index, event, payload } of candidates) {
+  for (const { index, event, text, members, payload } of candidates) {
+    // The texts are the request's own: nothing is decoded and written again.
+    const member = (name: string) => {
+      const span = members.get(name);
+      return span === undefined ? "null" : text.slice(span.start, span.end);
+    };
     rows.push(
-      `{"i":${index},"at":"${formatInstant(event.timestamp)}"` +
-        `,"id":${JSON.stringify(event.eventId)},"t":${JSON.stringify(event.eventType)}` +
-        `,"p":${JSON.stringify(event.platform)},"rt":${JSON.stringify(event.resourceType)}` +
-        `,"r":${JSON.stringify(event.resourceId)},"pr":${JSON.stringify(event.projectId)}` +
-        `,"pl":${payload ?? "null"}}`,
+      `{"i":${index},"at":"${formatInstant(event.timestamp)}","id":${member("event_id")},"t":${member("event_type")}` +
+        `,"p":${member("platform")},"rt":${member("resource_type")},"r":${member("resource_id")}` +
+        `,"pr":${member("project_id")},"pl":${payload ?? "null"}}`,
     );
   }
   const stored: { i: number }[] = await tx`

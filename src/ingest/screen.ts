@@ -5,7 +5,7 @@
  *   NUL → schema → scope → size names → size schema
  */
 
-import { hasNul, membersOf, memberText } from "../event/json-text.ts";
+import { hasNul, membersOf, memberText, type Span } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
 import { isJsonObject, validateEvent } from "../event/validate.ts";
 
@@ -25,6 +25,8 @@ export interface Candidate {
   readonly event: ValidEvent;
   /** The item's JSON text as it came. */
   readonly text: string;
+  /** The item's members within its text. */
+  readonly members: ReadonlyMap<string, Span>;
   /** The payload as the database shall read it; null for a delete without one. */
   readonly payload: string | null;
   /** The size's text, digit for digit; null where the event reports none. */
@@ -67,13 +69,18 @@ export function screenItem(
   if (scope !== null && (event.platform !== scope.platform || event.cloud !== scope.cloud)) {
     return refuse("scope", "scope", { platform: event.platform, cloud: event.cloud });
   }
-  return { index, event, text, ...payloadTexts(text, event) };
+  const { members } = membersOf(text, 0);
+  const payload = sliceOf(text, members, "payload");
+  const sizeText = payload === null || event.size === null ? null : memberText(payload, "size");
+  return { index, event, text, members, payload, sizeText };
 }
 
-/** Cuts payload and size out of an item's text. */
-function payloadTexts(text: string, event: ValidEvent): { payload: string | null; sizeText: string | null } {
-  const payload = memberText(text, "payload");
-  return { payload, sizeText: payload === null || event.size === null ? null : memberText(payload, "size") };
+/** A member's text; null where it is absent or JSON's null. */
+function sliceOf(text: string, members: ReadonlyMap<string, Span>, name: string): string | null {
+  const span = members.get(name);
+  if (span === undefined) return null;
+  const value = text.slice(span.start, span.end);
+  return value === "null" ? null : value;
 }
 
 /** One row of `size_names`: under `member`, the string `value` is called `name`. */

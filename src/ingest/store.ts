@@ -7,7 +7,7 @@ import type { Source } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
 import { scrubNul } from "../event/json-text.ts";
 import { projectEvents } from "../projection/project.ts";
-import { type KeyedEvent, transactionInstant } from "../projection/queries.ts";
+import { findRows, type KeyedEvent } from "../projection/queries.ts";
 import { type DeadLetter, insertDeadLetters, insertEvents } from "./queries.ts";
 import type { Candidate, Refusal, Scope } from "./screen.ts";
 
@@ -43,21 +43,16 @@ export async function storeBatch(db: Database, sender: Sender, batch: Screened):
 export async function storeIn(tx: Transaction, sender: Sender, batch: Screened): Promise<Stored> {
   const accepted: Candidate[] = [];
   const replays = new Map<string, number>();
-  const receivedFrom = batch.candidates.length === 0 ? null : await transactionInstant(tx);
   // One cloud by a collector's scope; several only where nothing narrows the sender. The order is one everywhere.
   for (const [cloud, candidates] of byCloud(batch.candidates)) {
+    const keys = candidates.map(({ event }) => event);
+    const { now, known } = await findRows(tx, cloud, keys);
     const stored = await insertEvents(tx, cloud, sender.source, candidates);
     const fresh = candidates.filter(({ index }) => stored.has(index));
+    if (fresh.length === 0) continue;
     accepted.push(...fresh);
-    if (fresh.length === 0 || receivedFrom === null) continue;
-    replays.set(
-      cloud,
-      await projectEvents(
-        tx,
-        cloud,
-        fresh.map((candidate) => keyedEvent(candidate, receivedFrom)),
-      ),
-    );
+    const events = fresh.map((candidate) => keyedEvent(candidate, now));
+    replays.set(cloud, await projectEvents(tx, cloud, events, known));
   }
   const letters = deadLetters(batch);
   if (letters.length > 0) {

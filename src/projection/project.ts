@@ -59,27 +59,29 @@ function newestOf(row: FoldedRow): Place {
  * Locks are taken in one order everywhere: new rows sorted, then known rows sorted. A row that isn't there yet
  * has no history but this batch's, because every batch writes both or neither.
  *
+ * @param known the resources that had a row when the transaction began: for those no insert is tried
  * @returns how many histories were replayed
  */
 export async function projectEvents(
   tx: Transaction,
   cloud: string,
   events: readonly KeyedEvent[],
+  known: ReadonlySet<string>,
 ): Promise<number> {
   const news = byResource(events);
   if (news.size === 0) return 0;
-  const asNew = [...news.values()].map(({ resourceType, resourceId, events: list }) => ({
-    resourceType,
-    resourceId,
-    row: foldOnto(null, list),
-  }));
-  const inserted = await insertRows(tx, cloud, asNew);
-  const known = [...news.values()].filter((key) => !inserted.has(keyOf(key)));
-  if (known.length === 0) return 0;
+  const asNew: KeyedRow[] = [];
+  for (const [key, { resourceType, resourceId, events: list }] of news) {
+    if (!known.has(key)) asNew.push({ resourceType, resourceId, row: foldOnto(null, list) });
+  }
+  const inserted = asNew.length === 0 ? new Set<string>() : await insertRows(tx, cloud, asNew);
+  const toLock: LocalKey[] = [];
+  for (const [key, resource] of news) if (!inserted.has(key)) toLock.push(resource);
+  if (toLock.length === 0) return 0;
 
   const changed: KeyedRow[] = [];
   const late: LocalKey[] = [];
-  for (const { resourceType, resourceId, row } of await lockRows(tx, cloud, known)) {
+  for (const { resourceType, resourceId, row } of await lockRows(tx, cloud, toLock)) {
     const fresh = news.get(keyOf({ resourceType, resourceId }))?.events ?? [];
     const first = fresh[0];
     if (first === undefined) continue;

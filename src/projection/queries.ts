@@ -2,6 +2,7 @@
 import type { Queryable, Transaction } from "../database/connection.ts";
 import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
+import { quote } from "../event/json-text.ts";
 import type { FoldEvent, FoldedRow, Place } from "../timeline/fold.ts";
 
 /** A resource within its cloud. */
@@ -18,7 +19,7 @@ export function keyOf({ resourceType, resourceId }: LocalKey): string {
 }
 
 function keysJson(keys: readonly LocalKey[]): string {
-  return JSON.stringify(keys.map(({ resourceType, resourceId }) => ({ rt: resourceType, r: resourceId })));
+  return `[${keys.map(({ resourceType, resourceId }) => `{"rt":${quote(resourceType)},"r":${quote(resourceId)}}`).join(",")}]`;
 }
 
 function instantOrNull(value: Instant | null): string {
@@ -29,21 +30,40 @@ function instantOrNull(value: Instant | null): string {
 function rowsJson(rows: readonly KeyedRow[]): string {
   const texts = rows.map(
     ({ resourceType, resourceId, row }) =>
-      `{"rt":${JSON.stringify(resourceType)},"r":${JSON.stringify(resourceId)}` +
+      `{"rt":${quote(resourceType)},"r":${quote(resourceId)}` +
       `,"c":${instantOrNull(row.createdAt)},"d":${instantOrNull(row.deletedAt)}` +
       `,"f":"${formatInstant(row.firstEventAt)}","l":"${formatInstant(row.lastEventAt)}"` +
-      `,"lr":"${formatInstant(row.lastReceivedAt)}","li":${JSON.stringify(row.lastEventId)}` +
-      `,"lt":${JSON.stringify(row.lastEventType)},"p":${JSON.stringify(row.platform)}` +
-      `,"pr":${JSON.stringify(row.projectId)},"s":${JSON.stringify(row.state)},"z":${row.size}}`,
+      `,"lr":"${formatInstant(row.lastReceivedAt)}","li":${quote(row.lastEventId)}` +
+      `,"lt":${quote(row.lastEventType)},"p":${quote(row.platform)}` +
+      `,"pr":${quote(row.projectId)},"s":${quote(row.state)},"z":${row.size}}`,
   );
   return `[${texts.join(",")}]`;
 }
 
-/** The transaction's instant: what `received_at` counts from. */
-export async function transactionInstant(tx: Transaction): Promise<Instant> {
-  const [row]: { at: string }[] = await tx`SELECT (extract(epoch FROM now()) * 1000000)::bigint::text AS at`;
-  if (row === undefined) throw new Error("SELECT now() gave no row");
-  return instantFromMicros(row.at);
+/** What a transaction finds when it begins. */
+export interface Found {
+  /** The transaction's instant: what `received_at` counts from. */
+  readonly now: Instant;
+  /** Which of the keys have a row already. Others may get one any moment. */
+  readonly known: ReadonlySet<string>;
+}
+
+/** The transaction's instant, and which resources are known. */
+export async function findRows(tx: Transaction, cloud: string, keys: readonly LocalKey[]): Promise<Found> {
+  const rows: { at: string; rt: string | null; r: string | null }[] = await tx`
+    SELECT (extract(epoch FROM now()) * 1000000)::bigint::text AS at, c.resource_type AS rt, c.resource_id AS r
+    FROM (SELECT) AS one
+    LEFT JOIN (
+      SELECT c.resource_type, c.resource_id
+      FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
+      JOIN current_resources c ON c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r
+    ) AS c ON true`;
+  const known = new Set<string>();
+  for (const { rt, r } of rows)
+    if (rt !== null && r !== null) known.add(keyOf({ resourceType: rt, resourceId: r }));
+  const [first] = rows;
+  if (first === undefined) throw new Error("an outer join gave no row");
+  return { now: instantFromMicros(first.at), known };
 }
 
 /** Inserts the rows that are new, sorted by key; gives the keys of those that were. */
