@@ -50,7 +50,7 @@ export interface App {
   readonly fetch: Handler;
   readonly routes: readonly AppRoute[];
   /** Starts what runs beside the requests (health probe, gauges). @returns stops it. */
-  startBackground(): () => Promise<void>;
+  startBackground(): () => void;
 }
 
 /** What the app needs whatever its routes are. */
@@ -90,10 +90,10 @@ export function createApp(services: Services): App {
       const endProbe = health.watch(PROBE_INTERVAL_MS);
       const endGauge = settings.metrics.enabled
         ? keepResourceGauge(services, settings.metrics.refreshSeconds)
-        : async () => {};
-      return async () => {
+        : () => {};
+      return () => {
         endProbe();
-        await endGauge();
+        endGauge();
       };
     },
   };
@@ -123,6 +123,6 @@ export function assemble(routes: AnyElysia, { log, metrics }: AppOptions): App {
       path,
       hidden: hooks.detail?.hide === true,
     })),
-    startBackground: () => async () => {},
+    startBackground: () => () => {},
   };
 }

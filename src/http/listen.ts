@@ -52,6 +52,7 @@ export function listen(app: App, where: { readonly host: string; readonly port: 
   let stopped: Promise<void> | null = null;
   const stop = async (graceSeconds: number) => {
     stopping = true;
+    endBackground();
     const closed = server.stop();
     const drained = new Promise<void>((resolve) => {
       if (inFlight === 0) resolve();
@@ -60,7 +61,6 @@ export function listen(app: App, where: { readonly host: string; readonly port: 
     await withinMs(drained, graceSeconds * 1_000);
     await withinMs(closed, FLUSH_MS);
     await server.stop(true);
-    await endBackground();
   };
   const host = server.hostname ?? where.host;
   const port = server.port ?? where.port;

@@ -14,12 +14,12 @@ export async function refreshResourceGauge(db: Database, metrics: Metrics): Prom
 
 /**
  * Counts now and every `seconds` after the count before ended. A failure is logged and the old numbers stay.
- * @returns stops it, after a count that is under way.
+ * @returns stops it; a count that is under way ends by itself, unheard.
  */
 export function keepResourceGauge(
   services: { readonly db: Database; readonly metrics: Metrics; readonly log: Logger },
   seconds: number,
-): () => Promise<void> {
+): () => void {
   let stopped = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const count = async (): Promise<void> => {
@@ -29,15 +29,12 @@ export function keepResourceGauge(
       if (!stopped) services.log.warn("the resources could not be counted for the metrics", { error });
     }
     if (stopped) return;
-    timer = setTimeout(() => {
-      underWay = count();
-    }, seconds * 1_000);
+    timer = setTimeout(() => void count(), seconds * 1_000);
     timer.unref();
   };
-  let underWay = count();
-  return async () => {
+  void count();
+  return () => {
     stopped = true;
     clearTimeout(timer);
-    await underWay;
   };
 }
