@@ -50,22 +50,19 @@ export function readHolder(dataDir: string): Holder | null {
  */
 export function takeLock(dataDir: string, holder: Holder, account: Account | null): DirectoryLock | null {
   const path = join(dataDir, "tally.lock");
-  let lock: Sqlite;
+  let lock: Sqlite | undefined;
   try {
     lock = new Sqlite(path);
     lock.run("PRAGMA busy_timeout = 0");
     // Nothing is ever written: no journal beside the lock.
     lock.run("PRAGMA journal_mode = OFF");
-  } catch (error) {
-    throw new EmbeddedDatabaseError(`${path} can't be opened: ${String(error)}`, { cause: error });
-  }
-  try {
     lock.run("BEGIN EXCLUSIVE");
   } catch (error) {
-    lock.close();
+    lock?.close();
     if (error instanceof Error && "code" in error && error.code === "SQLITE_BUSY") return null;
     throw new EmbeddedDatabaseError(`${path} can't be locked: ${String(error)}`, { cause: error });
   }
+  const held = lock;
   // Renamed into place: a reader sees the former holder or this one, never half a file.
   const file = holderFile(dataDir);
   writeFileSync(`${file}.new`, JSON.stringify(holder));
@@ -76,7 +73,7 @@ export function takeLock(dataDir: string, holder: Holder, account: Account | nul
   return {
     release: () => {
       rmSync(file, { force: true });
-      lock.close();
+      held.close();
     },
   };
 }
