@@ -1,6 +1,6 @@
 /** `tally demo` of the built executable, with an empty environment, as a person at a terminal meets it. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const TALLY = fileURLToPath(new URL("../../dist/tally", import.meta.url));
@@ -64,13 +64,19 @@ function directoryOf(demo: Demo): string {
   return /in (\/\S+) …/.exec(demo.output())?.[1] ?? "";
 }
 
-/** Processes whose command line names the directory. */
-function processesIn(directory: string): string {
-  return Bun.spawnSync(["sh", "-c", 'grep -ls -- "$1" /proc/[0-9]*/cmdline; true', "sh", directory])
-    .stdout.toString()
-    .split("\n")
-    .filter((path) => path !== "" && !path.includes(`/${process.pid}/`))
-    .join("\n");
+/** The command lines of processes that name the directory. */
+function processesIn(directory: string): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      } catch {
+        // It ended in between.
+        return "";
+      }
+    })
+    .filter((line) => line.includes(directory));
 }
 
 afterAll(() => {
@@ -116,7 +122,7 @@ describe("without --exit", () => {
     expect(await demo.exited).toBe(0);
     expect(demo.errors()).toBe("");
     expect(existsSync(directoryOf(demo))).toBeFalse();
-    expect(processesIn(directoryOf(demo))).toBe("");
+    expect(processesIn(directoryOf(demo))).toEqual([]);
   });
 
   test("Ctrl-C while it starts ends it without a word of complaint", async () => {
@@ -128,6 +134,6 @@ describe("without --exit", () => {
     expect(demo.errors()).toBe("");
     expect(demo.output()).not.toContain("It runs on");
     expect(existsSync(directoryOf(demo))).toBeFalse();
-    expect(processesIn(directoryOf(demo))).toBe("");
+    expect(processesIn(directoryOf(demo))).toEqual([]);
   });
 });
