@@ -25,7 +25,7 @@ export interface PoolOptions {
  *
  * The limits travel as startup parameters, so that they hold from a connection's first statement on and cost no
  * round trip. PgBouncer refuses startup parameters that it does not know: there,
- * `ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout` and the same
+ * `ignore_startup_parameters` for each of them and the same
  * limits on the role (`ALTER ROLE … SET`).
  *
  * No idleTimeout and no maxLifetime: bun:sql lets both kill a running query.
@@ -37,6 +37,10 @@ export function openPool(target: DatabaseTarget, options: PoolOptions): Database
     statement_timeout: options.statementTimeoutMs ?? 60_000,
     lock_timeout: options.lockTimeoutMs ?? 15_000,
     idle_in_transaction_session_timeout: 60_000,
+    // What the server's own settings could weaken: an answer leaves only when its commit is on disk, and the fold
+    // relies on each statement seeing what was committed before it.
+    synchronous_commit: "on",
+    default_transaction_isolation: "read committed",
   };
   const common = {
     adapter: "postgres",

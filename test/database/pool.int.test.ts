@@ -28,6 +28,18 @@ test("every connection has its limits", async () => {
   });
 });
 
+test("a database that would acknowledge early, or isolate otherwise, is overruled", async () => {
+  const [named]: { name: string }[] = await own.db`SELECT quote_ident(current_database()) AS name`;
+  await own.db.unsafe(`ALTER DATABASE ${named?.name} SET synchronous_commit = off`);
+  await own.db.unsafe(`ALTER DATABASE ${named?.name} SET default_transaction_isolation = 'serializable'`);
+  const db = openPool(own.target, { maxConnections: 1 });
+  const [row] = await db`
+    SELECT current_setting('synchronous_commit') AS commit, current_setting('transaction_isolation') AS isolation`;
+  await db.close();
+  await own.db.unsafe(`ALTER DATABASE ${named?.name} RESET ALL`);
+  expect(row).toEqual({ commit: "on", isolation: "read committed" });
+});
+
 test("also where the URL carries options of its own", async () => {
   const url = `${own.url}&options=-c%20search_path%3Dbills%20-c%20statement_timeout%3D1&application_name=x`;
   expect(await limits(openPool({ url }, { maxConnections: 1, applicationName: "tally-cli" }))).toEqual({
