@@ -58,8 +58,9 @@ function decimal(value: number): { digits: bigint; exponent: number } {
   return { digits: BigInt(whole + fraction), exponent: Number(power) - fraction.length };
 }
 
-/** Whether `value` is a whole multiple of `divisor`, in exact decimals: 0.3 is one of 0.1. Both are finite. */
+/** Whether `value` is a whole multiple of `divisor`, in exact decimals: 0.3 is one of 0.1. Infinity is none. */
 export function isMultiple(value: number, divisor: number): boolean {
+  if (!Number.isFinite(value)) return false;
   const a = decimal(value);
   const b = decimal(divisor);
   const exponent = Math.min(a.exponent, b.exponent);

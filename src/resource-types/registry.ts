@@ -27,6 +27,8 @@ const engine = Object.assign((source: string) => linearPattern(source), { code: 
 const metaschema = addFormats(new Ajv2020({ strict: false }), ["regex", "uri", "uri-reference"]);
 const compiler = new Ajv2020({
   strict: false,
+  // 1e400 is Infinity in JavaScript: still a number, and past every maximum.
+  strictNumbers: false,
   allErrors: true,
   // The error then carries the keyword's value, of which the messages tell.
   verbose: true,
