@@ -5,6 +5,7 @@ import * as ingestModels from "../ingest/model.ts";
 import { ingestRoutes } from "../ingest/routes.ts";
 import * as inventoryModels from "../inventory/model.ts";
 import { inventoryRoutes } from "../inventory/routes.ts";
+import { Problem } from "../problem.ts";
 import * as projectionModels from "../projection/model.ts";
 import { projectionRoutes } from "../projection/routes.ts";
 import * as resourceTypeModels from "../resource-types/model.ts";
@@ -109,7 +110,10 @@ export function assemble(routes: AnyElysia, { log, metrics }: AppOptions): App {
     // The default looks for the path from the URL's eleventh character on, and finds none behind `http://api/`.
     handler: { standardHostname: false },
   })
-    .onError(({ error }) => problemAnswer(error, log))
+    .onError(({ code, error }) =>
+      // The route table has told unknown paths already; should the router ever see one otherwise, it's no 500.
+      problemAnswer(code === "NOT_FOUND" ? new Problem("not_found") : error, log),
+    )
     .use(routes);
   return {
     fetch: envelope({

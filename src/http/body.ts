@@ -68,7 +68,7 @@ async function unpacked(request: Request, encoding: string, maxBytes: number): P
       return new Refused("broke off");
     }
   }
-  if (encoding !== "gzip" && encoding !== "x-gzip" && encoding !== "zstd") {
+  if (encoding !== "gzip" && encoding !== "zstd") {
     return new Refused("Content-Encoding must be gzip, zstd or absent");
   }
   const source = request.body;

@@ -94,7 +94,7 @@ class Components {
     // Examples are data: an `$id` in there names nothing.
     const entries = Object.entries(node).map(([key, value]) => [
       key,
-      key === "example" || key === "default" ? value : this.correct(value),
+      key === "example" || key === "examples" || key === "default" ? value : this.correct(value),
     ]);
     const { $id: name, ...schema }: Json = Object.fromEntries(entries);
     if (typeof name === "string") return this.#name(name, schema);

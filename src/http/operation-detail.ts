@@ -132,6 +132,18 @@ function goodAnswers(answers: Readonly<Record<number, Answer>>) {
   return responses;
 }
 
+const PROBLEM_HEADERS: Readonly<Record<number, Record<string, { description: string; schema: object }>>> = {
+  401: { "WWW-Authenticate": { description: "Always `Bearer`.", schema: { type: "string" } } },
+  503: { "Retry-After": { description: "Seconds to wait.", schema: { type: "integer" } } },
+};
+
+function example(kind: ProblemKind, status: number): object {
+  const problem = { type: `urn:tally:error:${kind}`, title: PROBLEMS[kind].title, status };
+  if (kind !== "validation") return problem;
+  const fault = { loc: "query.colour", msg: "is no parameter of this operation" };
+  return { ...problem, detail: `${fault.loc}: ${fault.msg}`, errors: [fault] };
+}
+
 function problemAnswers(spec: Documented) {
   const byStatus = new Map<number, Set<ProblemKind>>();
   const add = (kind: ProblemKind, status: number = PROBLEMS[kind].status) => {
@@ -155,8 +167,16 @@ function problemAnswers(spec: Documented) {
       description: [...kinds]
         .map((kind) => `${PROBLEMS[kind].title} (\`urn:tally:error:${kind}\`)`)
         .join("; or "),
-      headers: { "X-Request-ID": { $ref: "#/components/headers/X-Request-ID" } },
-      content: { "application/problem+json": { schema: ProblemSchema } },
+      headers: {
+        ...PROBLEM_HEADERS[status],
+        "X-Request-ID": { $ref: "#/components/headers/X-Request-ID" },
+      },
+      content: {
+        "application/problem+json": {
+          schema: ProblemSchema,
+          examples: Object.fromEntries([...kinds].map((kind) => [kind, { value: example(kind, status) }])),
+        },
+      },
     };
   }
   return responses;
