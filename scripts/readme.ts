@@ -154,12 +154,17 @@ function signal(started: Started, name: "SIGINT" | "SIGKILL"): void {
   }
 }
 
-/** Waits for the end of a command. @returns what went wrong, or null. */
-async function ended(started: Started): Promise<string | null> {
+/**
+ * Waits for the end of a command.
+ * @param interrupted Ctrl-C was pressed: npm and shells then end as told by a signal, whatever their command made of it
+ * @returns what went wrong, or null.
+ */
+async function ended(started: Started, interrupted = false): Promise<string | null> {
   const timer = setTimeout(() => signal(started, "SIGKILL"), BLOCK_TIMEOUT_MS);
   const code = await started.process.exited;
   clearTimeout(timer);
   await Promise.race([started.drained, Bun.sleep(1_000)]);
+  if (interrupted && started.process.signalCode === "SIGINT") return null;
   if (started.process.signalCode !== null) return `was ended by ${started.process.signalCode}`;
   return code === 0 ? null : `exit code ${code}`;
 }
@@ -229,11 +234,11 @@ async function main(): Promise<number> {
       continue;
     }
     signal(started, "SIGINT");
-    tell(block, fault ?? (await ended(started)), started, remark);
+    tell(block, fault ?? (await ended(started, true)), started, remark);
   }
   for (const { block, started, remark } of background.reverse()) {
     signal(started, "SIGINT");
-    tell(block, await ended(started), started, remark);
+    tell(block, await ended(started, true), started, remark);
   }
   await rm(home, { recursive: true, force: true });
   console.log(`\n ${passed} pass\n ${failed} fail`);
