@@ -1,11 +1,12 @@
 /** A whole Tally in this process: database, app, listener. `serve` keeps one until it is told to stop. */
+
+import { createApp } from "../app.ts";
 import type { Database } from "../database/connection.ts";
 import { type EmbeddedDatabase, openEmbedded } from "../database/embedded/embedded.ts";
 import { faultOf } from "../database/faults.ts";
 import { migrateUp } from "../database/migrations.ts";
 import { openPool } from "../database/pool.ts";
 import { instantFromMicros } from "../event/instant.ts";
-import { createApp } from "../http/app.ts";
 import { type Listening, listen } from "../http/listen.ts";
 import type { Services } from "../http/services.ts";
 import type { Settings } from "../settings.ts";

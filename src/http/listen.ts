@@ -1,5 +1,5 @@
 /** The app on a TCP port, and its orderly end. */
-import type { App } from "./app.ts";
+import type { App } from "./frame.ts";
 
 /** A running server. */
 export interface Listening {

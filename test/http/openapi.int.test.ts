@@ -1,6 +1,6 @@
 /** The document says what the app does: no more, no less. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createApp } from "../../src/http/app.ts";
+import { createApp } from "../../src/app.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import componentSchemas from "../data/component-schemas.json";
 import { type TestServer, testServer } from "../support/server.ts";

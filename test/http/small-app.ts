@@ -1,7 +1,7 @@
 /** A server of a few made-up routes in the real envelope, for the rules that hold for every route. */
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { type AppOptions, assemble } from "../../src/http/app.ts";
+import { type AppOptions, assemble } from "../../src/http/frame.ts";
 import { jsonAnswer } from "../../src/http/json.ts";
 import { type Listening, listen } from "../../src/http/listen.ts";
 import { operation } from "../../src/http/operation.ts";

@@ -1,7 +1,7 @@
 /** The real app on a real port over a real database, with credentials to call it. */
 import { createHash, randomBytes } from "node:crypto";
+import { createApp } from "../../src/app.ts";
 import { type Instant, instantFromMicros } from "../../src/event/instant.ts";
-import { createApp } from "../../src/http/app.ts";
 import { listen } from "../../src/http/listen.ts";
 import type { Settings } from "../../src/settings.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
