@@ -4,6 +4,7 @@ import type { Database } from "../database/connection.ts";
 import type { ResourceKey, StoredEvent } from "../event/event.ts";
 import { Problem } from "../problem.ts";
 import { countHistory, findResource, historyOf, type ResourceRow } from "./queries.ts";
+import { snapshot } from "./snapshot.ts";
 
 /** More stored events than this are not read in one answer. */
 export const MAX_HISTORY = 10_000;
@@ -22,8 +23,7 @@ export interface History {
  *   such resource: the two can't be told apart. history_too_long past `MAX_HISTORY` stored events.
  */
 export async function readHistory(db: Database, scope: Scope, key: ResourceKey): Promise<History> {
-  // One snapshot: a batch that lands between two statements must not show in one and not in the other.
-  return await db.begin("isolation level repeatable read read only", async (tx) => {
+  return await snapshot(db, async (tx) => {
     const resource = await findResource(tx, key);
     if (resource === null || !inScope(scope, resource)) throw new Problem("not_found");
     if ((await countHistory(tx, key, MAX_HISTORY + 1)) > MAX_HISTORY) {

@@ -72,6 +72,11 @@ class Statement {
     return `$${this.values.push(text)}::text`;
   }
 
+  /** A value, not text: each text is a prepared statement that the connection keeps. */
+  limit(rows: number): string {
+    return `LIMIT ${this.value(String(rows))}::int`;
+  }
+
   instant(value: Instant): string {
     return `${this.value(formatInstant(value))}::timestamptz`;
   }
@@ -101,14 +106,15 @@ function pageOfKeys(
 ): string | null {
   const { table, key, conditions } = list;
   const { scope, cloud, projectId } = narrowed;
+  const cut = statement.limit(limit);
   const branch = (own: readonly string[]) =>
-    `SELECT ${key} FROM ${table} ${where([...own, ...conditions])} ORDER BY ${key} LIMIT ${limit}`;
+    `SELECT ${key} FROM ${table} ${where([...own, ...conditions])} ORDER BY ${key} ${cut}`;
   if (scope === null) return branch(statement.equals({ cloud, project_id: projectId }));
   const branches = scope
     .filter((own) => (cloud ?? own.cloud) === own.cloud && (projectId ?? own.projectId) === own.projectId)
     .map((own) => `(${branch(statement.equals({ cloud: own.cloud, project_id: own.projectId }))})`);
   if (branches.length === 0) return null;
-  return `SELECT ${key} FROM (${branches.join(" UNION ALL ")}) own ORDER BY ${key} LIMIT ${limit}`;
+  return `SELECT ${key} FROM (${branches.join(" UNION ALL ")}) own ORDER BY ${key} ${cut}`;
 }
 
 const EVENT_COLUMNS = `
@@ -321,7 +327,7 @@ export async function pageOfDeadLetters(
   }
   const rows: { id: string; received: string; reason: string; raw: string }[] = await db.unsafe(
     `SELECT id::text AS id, (extract(epoch FROM received_at) * 1000000)::bigint::text AS received, reason, raw
-       FROM rejected_events ${where(conditions)} ORDER BY received_at, id LIMIT ${page.limit}`,
+       FROM rejected_events ${where(conditions)} ORDER BY received_at, id ${statement.limit(page.limit)}`,
     statement.values,
   );
   return rows.map(({ received, ...row }) => ({ ...row, receivedAt: instantFromMicros(received) }));

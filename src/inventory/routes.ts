@@ -15,6 +15,7 @@ import { EVENT, HISTORY_START, RESOURCE } from "./examples.ts";
 import { readHistory } from "./history.ts";
 import { DeadLetterList, EventList, Lifecycle, ResourceList } from "./model.ts";
 import { pageOfDeadLetters, pageOfEvents, pageOfResources } from "./queries.ts";
+import { snapshot } from "./snapshot.ts";
 
 const listEvents = operation({
   id: "listEvents",
@@ -221,7 +222,8 @@ export function inventoryRoutes(services: Services) {
           to: query.to ?? null,
         };
         const page = { limit: query.limit + 1, after: after(query.cursor, eventPosition) };
-        const { items, last } = cut(await pageOfEvents(db, scope, filter, page), query.limit);
+        const rows = await snapshot(db, (tx) => pageOfEvents(tx, scope, filter, page));
+        const { items, last } = cut(rows, query.limit);
         const next = last && encodeCursor("events", [String(last.timestamp), last.eventId]);
         return pageAnswer(items.map(storedEventJson), next);
       },
@@ -242,7 +244,8 @@ export function inventoryRoutes(services: Services) {
           status: query.status,
         };
         const page = { limit: query.limit + 1, after: after(query.cursor, resourcePosition) };
-        const { items, last } = cut(await pageOfResources(db, scope, filter, page), query.limit);
+        const rows = await snapshot(db, (tx) => pageOfResources(tx, scope, filter, page));
+        const { items, last } = cut(rows, query.limit);
         const next = last && encodeCursor("resources", [last.cloud, last.resourceType, last.resourceId]);
         return pageAnswer(items.map(resourceJson), next);
       },
@@ -274,7 +277,8 @@ export function inventoryRoutes(services: Services) {
         const query = listRejectedEvents.readQuery(request);
         const window = { from: query.from ?? null, to: query.to ?? null };
         const page = { limit: query.limit + 1, after: after(query.cursor, deadLetterPosition) };
-        const { items, last } = cut(await pageOfDeadLetters(db, window, page), query.limit);
+        const rows = await snapshot(db, (tx) => pageOfDeadLetters(tx, window, page));
+        const { items, last } = cut(rows, query.limit);
         const next = last && encodeCursor("rejected-events", [String(last.receivedAt), last.id]);
         return pageAnswer(items.map(deadLetterJson), next);
       },
