@@ -30,7 +30,7 @@ const NO_FILTER = {
   to: null,
 };
 
-test("a page of a large project reads its index in order, however often small ones were read before", async () => {
+test("a page is planned for its own projects, however often others were read before", async () => {
   const db = database.pool(1);
   const read = (projectId: string) =>
     snapshot(db, (tx) => {
