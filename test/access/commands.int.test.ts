@@ -1,5 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
+
+// Every command is a process of its own, and the machine may be busy.
+setDefaultTimeout(60_000);
 
 let database: TestDatabase;
 let project = "";
