@@ -15,7 +15,7 @@ export function registerServe(program: Command): void {
       const log = createLogger(settings.logLevel);
       const told = new AbortController();
       const signalled = new Promise<string>((resolve) => {
-        for (const signal of ["SIGTERM", "SIGINT"] as const) {
+        for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
           process.on(signal, () => {
             // The second one doesn't wait. The embedded server still ends cleanly: it is told by the kernel.
             if (told.signal.aborted) process.exit(1);

@@ -165,12 +165,15 @@ describe("its life", () => {
     innocent.kill();
   }, 60_000);
 
-  test("what an interrupted start left is cleaned up when it is ours", async () => {
+  test("what an interrupted start or an older version left is cleaned up", async () => {
     rmSync(clusterOf(directory.path), { recursive: true });
     mkdirSync(join(directory.path, ".initdb-abc/database"), { recursive: true });
+    mkdirSync(join(directory.path, ".unpacking-abc/tree"), { recursive: true });
+    mkdirSync(join(directory.path, "postgres-17.1/bin"), { recursive: true });
     const server = await ownServer(directory.path);
     await server.stop();
     expect(readdirSync(directory.path).filter((name) => name.startsWith("."))).toEqual([]);
+    expect(existsSync(join(directory.path, "postgres-17.1"))).toBe(false);
   }, 60_000);
 
   test("a data directory whose path is too long for a socket gets one elsewhere", async () => {

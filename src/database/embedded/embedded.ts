@@ -19,7 +19,7 @@ import type { SocketTarget } from "../address.ts";
 import { openPool } from "../pool.ts";
 import { type Account, closedTo, handOver, serverAccount } from "./account.ts";
 import { checkCluster, clusterOf, initCluster, OWNER } from "./cluster.ts";
-import { unpackPostgres } from "./distribution.ts";
+import { removeOtherPostgres, unpackPostgres } from "./distribution.ts";
 import { EmbeddedDatabaseError } from "./fault.ts";
 import { type DirectoryLock, type Role, readHolder, takeLock } from "./lock.ts";
 import { type RunningServer, SOCKET_PORT, startServer, stopOrphan } from "./server.ts";
@@ -136,6 +136,7 @@ async function startOurs(
     await initCluster(home, dataDir, account, options.settings);
   }
   if (await stopOrphan(cluster)) options.notice?.("stopped a PostgreSQL that a killed Tally had left behind");
+  await removeOtherPostgres(dataDir);
   makeSocketDirectory(target.socketDirectory, account);
   const plan = {
     home,
