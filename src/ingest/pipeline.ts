@@ -9,10 +9,18 @@ import type { Source } from "../event/event.ts";
 import { itemsOf } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
 import { sizeSchemas } from "../resource-types/queries.ts";
-import { compileSizeSchema } from "../resource-types/registry.ts";
+import { compileSizeSchema, SchemaRefused } from "../resource-types/registry.ts";
 import type { EventLabels, Metrics } from "../telemetry/metrics.ts";
 import { sizeNames } from "./queries.ts";
-import { type Candidate, isRefusal, type Refusal, type SizeRules, screenItem, screenSize } from "./screen.ts";
+import {
+  type Candidate,
+  isRefusal,
+  type Refusal,
+  type SizeRules,
+  type SizeSchema,
+  screenItem,
+  screenSize,
+} from "./screen.ts";
 import { type Screened, type Sender, type Stored, storeBatch, storeIn } from "./store.ts";
 
 /** What the pipeline works with. */
@@ -115,9 +123,23 @@ async function readSizeRules(db: Database, candidates: readonly Candidate[]): Pr
     names: (cloud, resourceType) => names.get(cloud)?.get(resourceType) ?? [],
     schema: (platform, resourceType) => {
       const text = schemas.get(pairKey(platform, resourceType));
-      return text === undefined ? null : compileSizeSchema(text);
+      return text === undefined ? null : sizeSchemaOf(text);
     },
   };
+}
+
+/**
+ * A registered schema, compiled. Registration refuses what can't be enforced, but a document can get past it (by
+ * SQL, or from another version of Tally): then it refuses the sizes of its own type, and nobody else's.
+ */
+function sizeSchemaOf(text: string): SizeSchema {
+  try {
+    return compileSizeSchema(text);
+  } catch (error) {
+    if (!(error instanceof SchemaRefused)) throw error;
+    const violation = `the registered schema cannot be applied: ${error.message}`;
+    return { check: () => [violation] };
+  }
 }
 
 /** No identifier can hold a NUL. */

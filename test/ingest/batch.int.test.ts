@@ -309,6 +309,24 @@ describe("sizes", () => {
   });
 });
 
+test("a registered document that cannot be applied refuses its own type's items only", async () => {
+  await server.db.db`
+    INSERT INTO resource_types (platform, resource_type, size_schema)
+    VALUES ('openstack', 'broken', '{"type":"no such type"}')`;
+  const broken = itemText({ resource_type: '"broken"', payload: payloadText({ size: '{"a":1}' }) });
+  expect(await post(`[${itemText()},${broken},${itemText()}]`)).toEqual({
+    accepted: 2,
+    duplicates: 0,
+    rejected: [
+      {
+        index: 1,
+        event_id: JSON.parse(broken).event_id,
+        reason: expect.stringMatching(/^size_schema: the registered schema cannot be applied: /),
+      },
+    ],
+  });
+});
+
 test("without a registered schema, TALLY_INGEST_REQUIRE_SIZE_SCHEMA refuses", async () => {
   const strict = await testServer({ settings: { requireSizeSchema: true } });
   try {
