@@ -16,7 +16,7 @@
  * Prints one line a block, and in the end how many passed and failed. HOME is a directory of its own.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -105,6 +105,16 @@ interface Started {
   readonly drained: Promise<unknown>;
 }
 
+/** This process's environment, but for Tally's settings; npm keeps its configuration and its cache. */
+function environment(): Record<string, string | undefined> {
+  const own = Object.entries(Bun.env).filter(([name]) => !/^(TALLY_|STATE_DIRECTORY$)/.test(name));
+  return {
+    npm_config_userconfig: join(homedir(), ".npmrc"),
+    npm_config_cache: join(homedir(), ".npm"),
+    ...Object.fromEntries(own),
+  };
+}
+
 /** One reader's machine: a home, and the shell's state that blocks hand on. */
 class Session {
   readonly #home: string;
@@ -125,10 +135,10 @@ class Session {
     ].join("\n");
     const process = Bun.spawn(["setsid", "bash", "-c", script], {
       env: {
+        ...environment(),
         PATH: `${DIST}:${Bun.env.PATH ?? "/usr/bin:/bin"}`,
         HOME: this.#home,
         STATE: this.#state,
-        CI: "true",
       },
       stdin: "ignore",
       stdout: "pipe",
