@@ -1,6 +1,8 @@
 /** The app: every feature's routes, in one frame. */
 import { type TSchema, TypeGuard } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import * as deadLetterModels from "./dead-letters/model.ts";
+import { deadLetterRoutes } from "./dead-letters/routes.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { type App, assemble } from "./http/frame.ts";
 import { openApiDocument } from "./http/openapi.ts";
@@ -23,6 +25,7 @@ const PROBE_INTERVAL_MS = 5_000;
 
 /** The bodies of every feature, by the names that the document gives them. */
 const MODELS: readonly TSchema[] = [
+  deadLetterModels,
   ingestModels,
   inventoryModels,
   projectionModels,
@@ -50,6 +53,7 @@ export function createApp(services: Services): App {
   const routes = new Elysia()
     .use(ingestRoutes(services))
     .use(inventoryRoutes(services))
+    .use(deadLetterRoutes(services))
     .use(projectionRoutes(services))
     .use(resourceTypeRoutes(services))
     .use(telemetryRoutes(services, health))

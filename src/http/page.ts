@@ -5,6 +5,7 @@
  * position says nothing that the caller may not read.
  */
 import { createHash } from "node:crypto";
+import { EARLIEST, type Instant, instantFromMicros, LATEST } from "../event/instant.ts";
 import type { Problem } from "../problem.ts";
 import { refusal } from "./refusal.ts";
 
@@ -42,4 +43,33 @@ export function cursorFault(): Problem {
 
 function checksum(content: Uint8Array): Buffer {
   return createHash("sha256").update(content).digest().subarray(0, CHECKSUM_BYTES);
+}
+
+/** Cuts the one row off that was read to see whether there is a next page. */
+export function cut<T>(
+  rows: readonly T[],
+  limit: number,
+): { readonly items: readonly T[]; readonly last: T | null } {
+  const items = rows.slice(0, limit);
+  return { items, last: rows.length > limit ? (items.at(-1) ?? null) : null };
+}
+
+/** Reads a cursor's parts; another number of them is no cursor of this list. */
+export function positionOf(list: string, cursor: string, parts: number): string[] {
+  const position = decodeCursor(list, cursor);
+  if (position.length !== parts) throw cursorFault();
+  return position;
+}
+
+/** Reads the part of a position that is an instant, in microseconds. */
+export function instantOf(micros: string | undefined): Instant {
+  if (micros === undefined || !/^(?:0|-?[1-9]\d{0,17})$/.test(micros)) throw cursorFault();
+  const instant = instantFromMicros(micros);
+  if (instant < EARLIEST || instant > LATEST) throw cursorFault();
+  return instant;
+}
+
+/** The position of a request's cursor; null for its first page. */
+export function after<P>(cursor: string | undefined, position: (cursor: string) => P): P | null {
+  return cursor === undefined ? null : position(cursor);
 }

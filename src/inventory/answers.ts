@@ -4,7 +4,7 @@ import { formatInstant, type Instant } from "../event/instant.ts";
 import { storedEventJson } from "../event/stored.ts";
 import { fold, foldEventOf, type Interval } from "../timeline/fold.ts";
 import type { History } from "./history.ts";
-import type { DeadLetter, ResourceRow } from "./queries.ts";
+import type { ResourceRow } from "./queries.ts";
 
 function instantJson(value: Instant | null): string {
   return value === null ? "null" : `"${formatInstant(value)}"`;
@@ -46,9 +46,4 @@ export function lifecycleJson({ resource, events }: History): string {
     `,"intervals":[${intervals.map(intervalJson).join(",")}]` +
     `,"warnings":${JSON.stringify(warnings)}}`
   );
-}
-
-/** The component `DeadLetteredEvent`. */
-export function deadLetterJson({ id, receivedAt, reason, raw }: DeadLetter): string {
-  return `{"id":"${id}","received_at":${instantJson(receivedAt)},"reason":${JSON.stringify(reason)},"raw":${raw}}`;
 }

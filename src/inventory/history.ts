@@ -1,10 +1,10 @@
 /** One resource's history, as far as the reader owns it. */
 import { inScope, type Scope } from "../access/callers.ts";
 import type { Database } from "../database/connection.ts";
+import { snapshot } from "../database/snapshot.ts";
 import type { ResourceKey, StoredEvent } from "../event/event.ts";
 import { Problem } from "../problem.ts";
 import { countHistory, findResource, historyOf, type ResourceRow } from "./queries.ts";
-import { snapshot } from "./snapshot.ts";
 
 /** More stored events than this are not read in one answer. */
 export const MAX_HISTORY = 10_000;

@@ -1,5 +1,6 @@
 /** The bodies of the read side, as the OpenAPI document names them. */
-import { type TSchema, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
+import { pageOf } from "../http/page-model.ts";
 
 const instant = (description: string) => Type.String({ format: "date-time", description });
 const instantOrNull = (description: string) =>
@@ -7,14 +8,6 @@ const instantOrNull = (description: string) =>
 const anyObject = (description: string) => Type.Object({}, { additionalProperties: true, description });
 const anyObjectOrNull = (description: string) =>
   Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], { description });
-const nextCursor = Type.Union([Type.String(), Type.Null()], {
-  description: "Hand it back as `cursor` for the page after this one; null where there is none.",
-});
-const list = <T extends TSchema>(id: string, item: string, items: T, description: string) =>
-  Type.Object(
-    { items: Type.Array(items, { description: item }), next_cursor: nextCursor },
-    { $id: id, description },
-  );
 
 export const StoredEvent = Type.Object(
   {
@@ -42,7 +35,7 @@ export const StoredEvent = Type.Object(
   { $id: "StoredEvent", description: "An event as the record holds it, for ever." },
 );
 
-export const EventList = list(
+export const EventList = pageOf(
   "EventList",
   "The events, by timestamp and then event_id.",
   Type.Ref("StoredEvent"),
@@ -74,7 +67,7 @@ export const Resource = Type.Object(
   { $id: "Resource", description: "A resource as all its events together tell it to be now." },
 );
 
-export const ResourceList = list(
+export const ResourceList = pageOf(
   "ResourceList",
   "The resources, by cloud, type and id.",
   Type.Ref("Resource"),
@@ -114,27 +107,4 @@ export const Lifecycle = Type.Object(
     description:
       "A resource, its history, and what follows from it for a bill. `resource` is folded from everything that happened; `events`, `intervals` and `warnings` from what the reader's projects own.",
   },
-);
-
-export const DeadLetteredEvent = Type.Object(
-  {
-    id: Type.String({
-      format: "uuid",
-      description: "The dead letter's own id; an item's can't be relied on.",
-    }),
-    received_at: instant("When it was refused."),
-    reason: Type.String({ description: "Why, in the words that its sender was told." }),
-    raw: Type.Unknown({
-      description:
-        'The item as it came, any JSON value, NUL characters taken out. One over 64 KiB is `{"not_stored": {"bytes": n}}`.',
-    }),
-  },
-  { $id: "DeadLetteredEvent", description: "An item that ingest refused." },
-);
-
-export const DeadLetterList = list(
-  "DeadLetterList",
-  "The refused items, by received_at and id.",
-  Type.Ref("DeadLetteredEvent"),
-  "Refused items, a page at a time.",
 );

@@ -4,14 +4,9 @@
  */
 import type { Scope } from "../access/callers.ts";
 import type { Queryable } from "../database/connection.ts";
+import { type Page, Statement, where } from "../database/statement.ts";
 import type { ResourceKey, Source, StoredEvent } from "../event/event.ts";
-import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
-
-/** A page asked for: how many rows, and the position that they come after. */
-export interface Page<Position> {
-  readonly limit: number;
-  readonly after: Position | null;
-}
+import { type Instant, instantFromMicros } from "../event/instant.ts";
 
 /** Which events a list holds; null filters nothing. */
 export interface EventFilter {
@@ -52,45 +47,6 @@ export interface ResourceRow extends ResourceKey {
   readonly lastEventType: string;
   /** JSON text; null for an event without one. */
   readonly lastPayload: string | null;
-}
-
-/** A refused item. */
-export interface DeadLetter {
-  readonly id: string;
-  readonly receivedAt: Instant;
-  readonly reason: string;
-  /** JSON text of the item, of whatever kind it was. */
-  readonly raw: string;
-}
-
-/** A statement that is put together: its conditions, and the values that they refer to by number. */
-class Statement {
-  readonly values: string[] = [];
-
-  /** Takes a value; gives its place in the text. */
-  value(text: string): string {
-    return `$${this.values.push(text)}::text`;
-  }
-
-  /** A value, not text: each text is a prepared statement that the connection keeps. */
-  limit(rows: number): string {
-    return `LIMIT ${this.value(String(rows))}::int`;
-  }
-
-  instant(value: Instant): string {
-    return `${this.value(formatInstant(value))}::timestamptz`;
-  }
-
-  /** `column = value` for each value that is there. */
-  equals(columns: Readonly<Record<string, string | null>>): string[] {
-    return Object.entries(columns).flatMap(([column, value]) =>
-      value === null ? [] : [`${column} = ${this.value(value)}`],
-    );
-  }
-}
-
-function where(conditions: readonly string[]): string {
-  return conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
 }
 
 /**
@@ -306,29 +262,4 @@ export async function findResource(db: Queryable, key: ResourceKey): Promise<Res
     statement.values,
   );
   return rows[0] === undefined ? null : resourceRow(rows[0]);
-}
-
-/** Where a page of dead letters goes on. */
-export type DeadLetterPosition = Pick<DeadLetter, "receivedAt" | "id">;
-
-/** One page of the refused items, by (received_at, id); `from` is inclusive, `to` exclusive. */
-export async function pageOfDeadLetters(
-  db: Queryable,
-  window: { readonly from: Instant | null; readonly to: Instant | null },
-  page: Page<DeadLetterPosition>,
-): Promise<DeadLetter[]> {
-  const statement = new Statement();
-  const conditions: string[] = [];
-  if (window.from !== null) conditions.push(`received_at >= ${statement.instant(window.from)}`);
-  if (window.to !== null) conditions.push(`received_at < ${statement.instant(window.to)}`);
-  if (page.after !== null) {
-    const { receivedAt, id } = page.after;
-    conditions.push(`(received_at, id) > (${statement.instant(receivedAt)}, ${statement.value(id)}::uuid)`);
-  }
-  const rows: { id: string; received: string; reason: string; raw: string }[] = await db.unsafe(
-    `SELECT id::text AS id, (extract(epoch FROM received_at) * 1000000)::bigint::text AS received, reason, raw
-       FROM rejected_events ${where(conditions)} ORDER BY received_at, id ${statement.limit(page.limit)}`,
-    statement.values,
-  );
-  return rows.map(({ received, ...row }) => ({ ...row, receivedAt: instantFromMicros(received) }));
 }

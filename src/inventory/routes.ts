@@ -1,21 +1,20 @@
-/** GET /api/v1/events, /api/v1/resources, one resource's events and lifecycle, /api/v1/rejected-events. */
+/** GET /api/v1/events, /api/v1/resources, one resource's events and lifecycle. */
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller, type Scope } from "../access/callers.ts";
-import { EARLIEST, type Instant, instantFromMicros, LATEST } from "../event/instant.ts";
+import { snapshot } from "../database/snapshot.ts";
 import { storedEventJson } from "../event/stored.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { cursorFault, decodeCursor, encodeCursor } from "../http/page.ts";
+import { after, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
 import { choiceParam, cursorParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
-import { deadLetterJson, lifecycleJson, resourceJson } from "./answers.ts";
+import { lifecycleJson, resourceJson } from "./answers.ts";
 import { EVENT, HISTORY_START, RESOURCE } from "./examples.ts";
 import { readHistory } from "./history.ts";
-import { DeadLetterList, EventList, Lifecycle, ResourceList } from "./model.ts";
-import { pageOfDeadLetters, pageOfEvents, pageOfResources } from "./queries.ts";
-import { snapshot } from "./snapshot.ts";
+import { EventList, Lifecycle, ResourceList } from "./model.ts";
+import { pageOfEvents, pageOfResources } from "./queries.ts";
 
 const listEvents = operation({
   id: "listEvents",
@@ -112,66 +111,11 @@ const getLifecycle = operation({
   problems: ["not_found", "history_too_long"],
 });
 
-const listRejectedEvents = operation({
-  id: "listRejectedEvents",
-  tag: "Events",
-  summary: "List refused items",
-  description: "Takes a token of role admin. By received_at and id.",
-  security: "apiToken",
-  query: Type.Object({
-    from: Type.Optional(instantParam("Items refused at this instant or later.")),
-    to: Type.Optional(instantParam("Items refused before this instant.")),
-    limit: limitParam,
-    cursor: Type.Optional(cursorParam),
-  }),
-  answers: {
-    200: {
-      schema: DeadLetterList,
-      description: "A page.",
-      example: {
-        items: [
-          {
-            id: "6f1c9a52-6f0e-4f43-8f0a-0d3c7a5b7e11",
-            received_at: "2026-03-01T08:00:02.000001Z",
-            reason: "size_schema: 'vcpus' is a required property",
-            raw: { event_id: "a1", payload: { size: {} } },
-          },
-        ],
-        next_cursor: null,
-      },
-    },
-  },
-  problems: ["forbidden"],
-});
-
 /** A filter by a project that the token has nothing to do with is refused rather than answered with nothing. */
 function checkProjectFilter(scope: Scope, cloud: string | undefined, projectId: string | undefined): void {
   if (scope === null || projectId === undefined) return;
   if (scope.some((own) => own.projectId === projectId && (cloud ?? own.cloud) === own.cloud)) return;
   throw new Problem("forbidden", "project_id is none of this token's projects");
-}
-
-/** Cuts the one row off that was read to see whether there is a next page. */
-function cut<T>(
-  rows: readonly T[],
-  limit: number,
-): { readonly items: readonly T[]; readonly last: T | null } {
-  const items = rows.slice(0, limit);
-  return { items, last: rows.length > limit ? (items.at(-1) ?? null) : null };
-}
-
-/** Reads a cursor's parts; another number of them is no cursor of this list. */
-function positionOf(list: string, cursor: string, parts: number): string[] {
-  const position = decodeCursor(list, cursor);
-  if (position.length !== parts) throw cursorFault();
-  return position;
-}
-
-function instantOf(micros: string | undefined): Instant {
-  if (micros === undefined || !/^(?:0|-?[1-9]\d{0,17})$/.test(micros)) throw cursorFault();
-  const instant = instantFromMicros(micros);
-  if (instant < EARLIEST || instant > LATEST) throw cursorFault();
-  return instant;
 }
 
 function eventPosition(cursor: string) {
@@ -182,17 +126,6 @@ function eventPosition(cursor: string) {
 function resourcePosition(cursor: string) {
   const [cloud = "", resourceType = "", resourceId = ""] = positionOf("resources", cursor, 3);
   return { cloud, resourceType, resourceId };
-}
-
-function deadLetterPosition(cursor: string) {
-  const [micros, id = ""] = positionOf("rejected-events", cursor, 2);
-  if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(id)) throw cursorFault();
-  return { receivedAt: instantOf(micros), id };
-}
-
-/** The position of a request's cursor; null for its first page. */
-function after<P>(cursor: string | undefined, position: (cursor: string) => P): P | null {
-  return cursor === undefined ? null : position(cursor);
 }
 
 export function inventoryRoutes(services: Services) {
@@ -269,19 +202,5 @@ export function inventoryRoutes(services: Services) {
         return jsonAnswer(lifecycleJson(await readHistory(db, scope, key)));
       },
       getLifecycle.hook,
-    )
-    .get(
-      "/api/v1/rejected-events",
-      async ({ request }) => {
-        await apiCaller(services, request, "admin");
-        const query = listRejectedEvents.readQuery(request);
-        const window = { from: query.from ?? null, to: query.to ?? null };
-        const page = { limit: query.limit + 1, after: after(query.cursor, deadLetterPosition) };
-        const rows = await snapshot(db, (tx) => pageOfDeadLetters(tx, window, page));
-        const { items, last } = cut(rows, query.limit);
-        const next = last && encodeCursor("rejected-events", [String(last.receivedAt), last.id]);
-        return pageAnswer(items.map(deadLetterJson), next);
-      },
-      listRejectedEvents.hook,
     );
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { snapshot } from "../../src/database/snapshot.ts";
 import { pageOfEvents } from "../../src/inventory/queries.ts";
-import { snapshot } from "../../src/inventory/snapshot.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

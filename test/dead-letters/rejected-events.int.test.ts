@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { faults, get, readPage } from "../inventory/calls.ts";
 import { type TestServer, testServer } from "../support/server.ts";
-import { faults, get, readPage } from "./calls.ts";
 
 let server: TestServer;
 beforeAll(async () => {

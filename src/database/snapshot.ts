@@ -1,5 +1,5 @@
-/** How the read side reads. */
-import type { Database, Transaction } from "../database/connection.ts";
+/** How lists and histories are read. */
+import type { Database, Transaction } from "./connection.ts";
 
 /**
  * Reads as of one moment: a batch that lands between two statements must not show in one and not in the other.
