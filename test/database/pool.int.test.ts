@@ -41,7 +41,8 @@ test("a database that would acknowledge early, or isolate otherwise, is overrule
 });
 
 test("also where the URL carries options of its own", async () => {
-  const url = `${own.url}&options=-c%20search_path%3Dbills%20-c%20statement_timeout%3D1&application_name=x`;
+  const joiner = own.url.includes("?") ? "&" : "?";
+  const url = `${own.url}${joiner}options=-c%20search_path%3Dbills%20-c%20statement_timeout%3D1&application_name=x`;
   expect(await limits(openPool({ url }, { maxConnections: 1, applicationName: "tally-cli" }))).toEqual({
     statement: "1min",
     lock: "15s",
