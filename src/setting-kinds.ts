@@ -67,6 +67,21 @@ export function integer(least: number, most: number) {
   };
 }
 
+/** Different names, separated by commas; each of 1 to `maxBytes` bytes. */
+export function names(maxBytes: number) {
+  return {
+    takes: "names, comma-separated",
+    read: (text: string): Reading<readonly string[]> => {
+      const list = text.split(",").map((name) => name.trim());
+      if (list.some((name) => name === "")) return { fault: "must not hold an empty name" };
+      if (list.some((name) => Buffer.byteLength(name) > maxBytes)) {
+        return { fault: `must hold names of at most ${maxBytes} bytes` };
+      }
+      return new Set(list).size < list.length ? { fault: "must not hold a name twice" } : { value: list };
+    },
+  };
+}
+
 /** A switch. */
 export const flag = {
   takes: "true | false",

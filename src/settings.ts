@@ -10,6 +10,7 @@ import {
   flag,
   host,
   integer,
+  names,
   oneOf,
   path,
   secret,
@@ -27,6 +28,8 @@ export interface Settings {
   auth: { mode: "enforced" | "disabled"; internalToken: string | null };
   unhealthyThresholdSeconds: number;
   requireSizeSchema: boolean;
+  /** Relations of these types attribute the target's cost to the source. Never empty. */
+  attributingRelationTypes: readonly string[];
   metrics: { enabled: boolean; refreshSeconds: number };
   /** Absolute path. Only the embedded database lives there. */
   dataDir: string;
@@ -103,6 +106,12 @@ const TABLE = {
     "Refuse items whose resource type has no size schema.",
     false,
     flag,
+  ),
+  attributingRelationTypes: variable<readonly string[]>(
+    "TALLY_REPORTING_ATTRIBUTING_RELATION_TYPES",
+    "The relation types that attribute the target's cost to the source: their open relations never form a cycle.",
+    ["infrastructure_tenant"],
+    names(512),
   ),
   metricsEnabled: variable("TALLY_METRICS_ENABLED", "Serve /metrics.", true, flag),
   metricsRefresh: variable(
@@ -240,6 +249,7 @@ export function explainSettings(env: Environment): { settings: Settings; lines: 
     auth: { mode: take(TABLE.authMode), internalToken: take(TABLE.internalToken) },
     unhealthyThresholdSeconds: take(TABLE.unhealthyThreshold),
     requireSizeSchema: take(TABLE.requireSizeSchema),
+    attributingRelationTypes: take(TABLE.attributingRelationTypes),
     metrics: { enabled: take(TABLE.metricsEnabled), refreshSeconds: take(TABLE.metricsRefresh) },
   };
   const given = take(TABLE.dataDir);

@@ -7,6 +7,9 @@ import hypertable from "../../migrations/reporting/0005_hypertable.sql" with { t
 import seedLoadbalancerType from "../../migrations/reporting/0006_seed_loadbalancer_type.sql" with {
   type: "text",
 };
+import projectsAndRelations from "../../migrations/reporting/0007_projects_and_relations.sql" with {
+  type: "text",
+};
 
 /** One numbered file: what takes the schema one version up, and what takes it back. */
 export interface Migration {
@@ -40,4 +43,5 @@ export const MIGRATIONS: readonly Migration[] = [
   readMigration(4, "reconciliation", reconciliation),
   readMigration(5, "hypertable", hypertable),
   readMigration(6, "seed_loadbalancer_type", seedLoadbalancerType),
+  readMigration(7, "projects_and_relations", projectsAndRelations),
 ];

@@ -79,16 +79,17 @@ export function readMembers(
   return result;
 }
 
-/** Whether a NUL character stands anywhere in a JSON value, in keys too. Not recursive: bodies nest deep. */
-export function holdsNul(value: unknown): boolean {
+/** Whether any text of a JSON value, in keys too, is such a one. Not recursive: bodies nest deep. */
+export function holdsText(value: unknown, such: (text: string) => boolean): boolean {
   const rest: unknown[] = [value];
   while (rest.length > 0) {
     const next = rest.pop();
     if (typeof next === "string") {
-      if (next.includes("\0")) return true;
+      if (such(next)) return true;
     } else if (typeof next === "object" && next !== null) {
       for (const [key, member] of Object.entries(next)) {
-        if (key.includes("\0")) return true;
+        // An array's positions are no texts, but never such ones either.
+        if (such(key)) return true;
         rest.push(member);
       }
     }

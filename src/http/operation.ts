@@ -7,7 +7,7 @@
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import type { FieldError, ProblemKind } from "../problem.ts";
 import { MAX_BODY_BYTES, readText } from "./body.ts";
-import { holdsNul, readMembers, readValue } from "./members.ts";
+import { holdsText, readMembers, readValue } from "./members.ts";
 import { type Answer, operationDetail, type Security } from "./operation-detail.ts";
 import { Refused } from "./parameters.ts";
 import { refusal } from "./refusal.ts";
@@ -21,7 +21,8 @@ export interface BodySpec<B extends TSchema, R extends boolean, S extends boolea
   /** False: a request without a body is taken, and its value is undefined. */
   readonly required: R;
   /**
-   * True: the body is held to `schema`, an unknown member is refused, and so is a NUL character anywhere.
+   * True: the body is held to `schema`; an unknown member is refused, and so is text that can't be stored (NUL,
+   * half a surrogate pair) anywhere.
    * False: it is JSON, no more, and its value is `unknown`; the route checks it (a batch refuses item by item).
    */
   readonly strict: S;
@@ -150,8 +151,12 @@ async function readJson(
   }
   if (!spec.strict) return { text, value };
   // A NUL can stand in JSON only escaped.
-  if (text.includes("\\u0000") && holdsNul(value)) {
+  if (text.includes("\\u0000") && holdsText(value, (part) => part.includes("\0"))) {
     faults.push({ loc: "body", msg: "holds a NUL character, which cannot be stored" });
+  }
+  // So can half a surrogate pair. The driver would store another character in its place.
+  if (/\\u[dD]/.test(text) && holdsText(value, (part) => !part.isWellFormed())) {
+    faults.push({ loc: "body", msg: "holds half a surrogate pair, which is no text" });
   }
   return { text, value: readValue(spec.schema, value, "body", "body", faults) };
 }

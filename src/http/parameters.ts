@@ -87,8 +87,12 @@ export function integerParam(
   });
 }
 
-/** A comma-separated list of different names, in the order that was asked for. */
-export function namesParam<const N extends string>(description: string, names: readonly N[]): TUnsafe<N[]> {
+/** A comma-separated list of different names, in the order that was asked for, with the `needed` ones among them. */
+export function namesParam<const N extends string>(
+  description: string,
+  names: readonly N[],
+  needed: readonly NoInfer<N>[] = [],
+): TUnsafe<N[]> {
   const schema = {
     type: "array",
     items: { type: "string", enum: [...names] },
@@ -104,6 +108,8 @@ export function namesParam<const N extends string>(description: string, names: r
       if (asked.includes(name)) return new Refused(`names ${name} twice`);
       asked.push(name);
     }
+    const missing = needed.filter((name) => !asked.includes(name));
+    if (missing.length > 0) return new Refused(`must name ${missing.join(" and ")}`);
     return asked;
   });
 }
@@ -113,6 +119,13 @@ const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a
 /** A UUID, read in lower case, which is how the database writes them. */
 export function uuidParam(description: string): TUnsafe<string> {
   return kind({ type: "string", format: "uuid", pattern: UUID.source, description }, (value) =>
+    typeof value === "string" && UUID.test(value) ? value.toLowerCase() : new Refused("must be a UUID"),
+  );
+}
+
+/** An id in a path: as `uuidParam`, but documented by reference to the component `Uuid`. */
+export function idParam(description: string): TUnsafe<string> {
+  return kind({ $ref: "Uuid", description }, (value) =>
     typeof value === "string" && UUID.test(value) ? value.toLowerCase() : new Refused("must be a UUID"),
   );
 }

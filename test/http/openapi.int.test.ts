@@ -105,6 +105,7 @@ describe("the document", () => {
         auth: { mode: "enforced", internalToken: null },
         unhealthyThresholdSeconds: 600,
         requireSizeSchema: false,
+        attributingRelationTypes: ["infrastructure_tenant"],
         metrics: { enabled: true, refreshSeconds: 60 },
         dataDir: "/nowhere",
       },

@@ -37,6 +37,7 @@ test("an empty environment is the defaults", () => {
     auth: { mode: "enforced", internalToken: null },
     unhealthyThresholdSeconds: 600,
     requireSizeSchema: false,
+    attributingRelationTypes: ["infrastructure_tenant"],
     metrics: { enabled: true, refreshSeconds: 60 },
     dataDir: "/home/ada/.local/share/tally",
   });
@@ -55,6 +56,7 @@ test("every variable is read", () => {
       TALLY_REPORTING_INTERNAL_TOKEN: "hush",
       TALLY_REPORTING_UNHEALTHY_THRESHOLD_S: "30",
       TALLY_INGEST_REQUIRE_SIZE_SCHEMA: "true",
+      TALLY_REPORTING_ATTRIBUTING_RELATION_TYPES: "infrastructure_tenant, billed_to",
       TALLY_METRICS_ENABLED: "false",
       TALLY_REPORTING_METRICS_REFRESH_S: "5",
       TALLY_DATA_DIR: "/srv/tally",
@@ -70,6 +72,7 @@ test("every variable is read", () => {
     auth: { mode: "disabled", internalToken: "hush" },
     unhealthyThresholdSeconds: 30,
     requireSizeSchema: true,
+    attributingRelationTypes: ["infrastructure_tenant", "billed_to"],
     metrics: { enabled: false, refreshSeconds: 5 },
     dataDir: "/srv/tally",
   });
@@ -89,6 +92,14 @@ test("all faults are told at once", () => {
     "TALLY_REPORTING_HTTP_PORT must be an integer from 0 to 65535",
     "TALLY_REPORTING_AUTO_MIGRATE must be true or false",
   ]);
+});
+
+describe("names are different and none is empty", () => {
+  for (const text of ["", ",", "a,", "a,,b", "a,b,a", "x".repeat(513)]) {
+    test(JSON.stringify(text.slice(0, 20)), () => {
+      expect(faults({ TALLY_REPORTING_ATTRIBUTING_RELATION_TYPES: text })).toHaveLength(1);
+    });
+  }
 });
 
 describe("integers are strict", () => {
@@ -264,6 +275,7 @@ test("what tally config shows: values, masked secrets, sources", () => {
     `TALLY_REPORTING_INTERNAL_TOKEN *** file ${directory}/shown`,
     "TALLY_REPORTING_UNHEALTHY_THRESHOLD_S 600 default",
     "TALLY_INGEST_REQUIRE_SIZE_SCHEMA false default",
+    "TALLY_REPORTING_ATTRIBUTING_RELATION_TYPES infrastructure_tenant default",
     "TALLY_METRICS_ENABLED true default",
     "TALLY_REPORTING_METRICS_REFRESH_S 60 default",
     "TALLY_DATA_DIR /var/lib/tally STATE_DIRECTORY",

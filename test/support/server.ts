@@ -44,6 +44,7 @@ function testSettings(changed: Partial<Settings>): Settings {
     auth: { mode: "enforced", internalToken: INTERNAL_TOKEN },
     unhealthyThresholdSeconds: 600,
     requireSizeSchema: false,
+    attributingRelationTypes: ["infrastructure_tenant"],
     metrics: { enabled: true, refreshSeconds: 60 },
     dataDir: "/nowhere",
     ...changed,
