@@ -1,6 +1,8 @@
 /** The app: every feature's routes, in one frame. */
 import { type TSchema, TypeGuard } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import * as accessModels from "./access/model.ts";
+import { auditRoutes } from "./access/routes.ts";
 import * as deadLetterModels from "./dead-letters/model.ts";
 import { deadLetterRoutes } from "./dead-letters/routes.ts";
 import { docsRoutes } from "./http/docs.ts";
@@ -13,6 +15,8 @@ import * as inventoryModels from "./inventory/model.ts";
 import { inventoryRoutes } from "./inventory/routes.ts";
 import * as projectionModels from "./projection/model.ts";
 import { projectionRoutes } from "./projection/routes.ts";
+import * as reconcileModels from "./reconcile/model.ts";
+import { reconcileRoutes } from "./reconcile/routes.ts";
 import * as resourceTypeModels from "./resource-types/model.ts";
 import { resourceTypeRoutes } from "./resource-types/routes.ts";
 import { createHealth } from "./telemetry/health.ts";
@@ -25,10 +29,12 @@ const PROBE_INTERVAL_MS = 5_000;
 
 /** The bodies of every feature, by the names that the document gives them. */
 const MODELS: readonly TSchema[] = [
+  accessModels,
   deadLetterModels,
   ingestModels,
   inventoryModels,
   projectionModels,
+  reconcileModels,
   resourceTypeModels,
 ].flatMap((room) =>
   Object.values(room).filter((schema) => TypeGuard.IsSchema(schema) && schema.$id !== undefined),
@@ -54,6 +60,8 @@ export function createApp(services: Services): App {
     .use(ingestRoutes(services))
     .use(inventoryRoutes(services))
     .use(deadLetterRoutes(services))
+    .use(auditRoutes(services))
+    .use(reconcileRoutes(services))
     .use(projectionRoutes(services))
     .use(resourceTypeRoutes(services))
     .use(telemetryRoutes(services, health))

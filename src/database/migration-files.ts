@@ -10,6 +10,10 @@ import seedLoadbalancerType from "../../migrations/reporting/0006_seed_loadbalan
 import projectsAndRelations from "../../migrations/reporting/0007_projects_and_relations.sql" with {
   type: "text",
 };
+import deletesOfAResource from "../../migrations/reporting/0008_deletes_of_a_resource.sql" with {
+  type: "text",
+};
+import deadLetterWork from "../../migrations/reporting/0009_dead_letter_work.sql" with { type: "text" };
 
 /** One numbered file: what takes the schema one version up, and what takes it back. */
 export interface Migration {
@@ -44,4 +48,6 @@ export const MIGRATIONS: readonly Migration[] = [
   readMigration(5, "hypertable", hypertable),
   readMigration(6, "seed_loadbalancer_type", seedLoadbalancerType),
   readMigration(7, "projects_and_relations", projectsAndRelations),
+  readMigration(8, "deletes_of_a_resource", deletesOfAResource),
+  readMigration(9, "dead_letter_work", deadLetterWork),
 ];

@@ -24,8 +24,11 @@ or zstd and unpack to at most 32 MiB. Every error is a \`Problem\`. Every answer
 const TAGS = [
   { name: "Ingest", description: "Collectors hand events in." },
   { name: "Events", description: "What was reported, as it is stored." },
+  { name: "Dead letters", description: "What was refused, and another try of it." },
   { name: "Resources", description: "What the events fold into." },
   { name: "Resource types", description: "The schema that each type's sizes are held to." },
+  { name: "Reconciliation", description: "Comparisons of the clouds with the record." },
+  { name: "Audit", description: "Who did what." },
   { name: "Internal", description: "Tally's own parts." },
   { name: "Operation", description: "Health, metrics, and this document." },
 ];

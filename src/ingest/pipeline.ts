@@ -21,7 +21,7 @@ import {
   screenItem,
   screenSize,
 } from "./screen.ts";
-import { type Screened, type Sender, type Stored, storeBatch, storeIn } from "./store.ts";
+import { type Screened, type Sender, type Store, type Stored, storeBatch } from "./store.ts";
 
 /** What the pipeline works with. */
 export interface Pipeline {
@@ -59,9 +59,9 @@ export async function ingest(
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (items.length === 0) return { accepted: 0, duplicates: 0, rejected: [] };
   const texts = itemsOf(text).map(({ start, end }) => text.slice(start, end));
-  const { screened, unvalidated } = await screen(pipeline, sender, texts, items);
-  const { stored, refusals } = await storeIsolating(pipeline.db, sender, screened);
-  count(pipeline.metrics, sender, { ...screened, refusals }, stored, unvalidated);
+  const { screened, stored, unvalidated } = await takeThrough(pipeline, sender, texts, items, storeBatch);
+  const { refusals } = screened;
+  count(pipeline.metrics, sender, screened, stored, unvalidated);
   return {
     accepted: stored.accepted.length,
     duplicates: items.length - refusals.length - stored.accepted.length,
@@ -69,6 +69,31 @@ export async function ingest(
       .sort((a, b) => a.index - b.index)
       .map(({ index, eventId, reason }) => ({ index, event_id: eventId, reason })),
   };
+}
+
+/** What became of items that went through the pipeline. */
+export interface Outcome {
+  /** As it was written: what the database itself refused is among the refusals. */
+  readonly screened: Screened;
+  readonly stored: Stored;
+  /** The items whose size no schema is registered for. */
+  readonly unvalidated: ReadonlySet<number>;
+}
+
+/**
+ * Screens the items and writes them as `store` does, in one transaction. Nothing is counted yet: see `count`.
+ * @param store is called again for other parts of the batch where the database refuses an item; only what its last
+ *   call did stays.
+ */
+export async function takeThrough(
+  pipeline: Pipeline,
+  sender: Sender,
+  texts: readonly string[],
+  items: readonly unknown[],
+  store: Store,
+): Promise<Outcome> {
+  const { screened, unvalidated } = await screen(pipeline, sender, texts, items);
+  return { ...(await storeIsolating(pipeline.db, sender, screened, store)), unvalidated };
 }
 
 async function screen(
@@ -154,15 +179,17 @@ function pairKey(platform: string, resourceType: string): string {
 async function storeIsolating(
   db: Database,
   sender: Sender,
-  screened: Screened,
-): Promise<{ stored: Stored; refusals: readonly Refusal[] }> {
-  let batch = screened;
+  whole: Screened,
+  store: Store,
+): Promise<{ screened: Screened; stored: Stored }> {
+  let batch = whole;
   for (;;) {
     try {
-      return { stored: await storeBatch(db, sender, batch), refusals: batch.refusals };
+      const screened = batch;
+      return { screened, stored: await transaction(db, async (tx) => await store(tx, sender, screened)) };
     } catch (error) {
       if (faultOf(error) !== "data") throw error;
-      const culprits = await findCulprits(db, sender, batch.candidates);
+      const culprits = await findCulprits(db, sender, batch.candidates, store);
       if (culprits.size === 0) throw error;
       batch = {
         candidates: batch.candidates.filter(({ index }) => !culprits.has(index)),
@@ -177,7 +204,17 @@ function refusalsOf(candidates: readonly Candidate[], culprits: ReadonlyMap<numb
     const why = culprits.get(index);
     if (why === undefined) return [];
     const reason = `schema: the database cannot store the item: ${why}`;
-    return [{ index, text, kind: "schema" as const, reason, eventId: event.eventId, claimed: null }];
+    return [
+      {
+        index,
+        text,
+        kind: "schema" as const,
+        reason,
+        eventId: event.eventId,
+        cloud: event.cloud,
+        claimed: null,
+      },
+    ];
   });
 }
 
@@ -186,14 +223,15 @@ async function findCulprits(
   db: Database,
   sender: Sender,
   candidates: readonly Candidate[],
+  store: Store,
 ): Promise<Map<number, string>> {
-  const why = await refusalOf(db, sender, { candidates, refusals: [] });
+  const why = await refusalOf(db, sender, { candidates, refusals: [] }, store);
   const [first] = candidates;
   if (why === null || first === undefined) return new Map();
   if (candidates.length === 1) return new Map([[first.index, why]]);
   const middle = candidates.length >> 1;
-  const left = await findCulprits(db, sender, candidates.slice(0, middle));
-  const right = await findCulprits(db, sender, candidates.slice(middle));
+  const left = await findCulprits(db, sender, candidates.slice(0, middle), store);
+  const right = await findCulprits(db, sender, candidates.slice(middle), store);
   return new Map([...left, ...right]);
 }
 
@@ -201,10 +239,15 @@ async function findCulprits(
 class TrialOver extends Error {}
 
 /** Why the database refuses these items; null where it takes them. Nothing stays. */
-async function refusalOf(db: Database, sender: Sender, batch: Screened): Promise<string | null> {
+async function refusalOf(
+  db: Database,
+  sender: Sender,
+  batch: Screened,
+  store: Store,
+): Promise<string | null> {
   try {
     await transaction(db, async (tx) => {
-      await storeIn(tx, sender, batch);
+      await store(tx, sender, batch);
       throw new TrialOver();
     });
   } catch (error) {
@@ -215,7 +258,8 @@ async function refusalOf(db: Database, sender: Sender, batch: Screened): Promise
   return null;
 }
 
-function count(
+/** Counts what was stored, was stored already, and was refused. */
+export function count(
   metrics: Metrics,
   sender: Sender,
   { candidates, refusals }: Screened,

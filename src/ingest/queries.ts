@@ -65,8 +65,12 @@ export interface DeadLetter {
   readonly index: number;
   readonly kind: "schema" | "size_schema";
   readonly reason: string;
-  /** The item's JSON text, NULs scrubbed. */
+  /** The item's JSON text, NULs scrubbed; of an item that isn't kept, how large it was. */
   readonly raw: string;
+  /** Whether `raw` is the item. */
+  readonly whole: boolean;
+  /** The cloud that the item named, whoever's it is; null where it named none. */
+  readonly cloud: string | null;
 }
 
 /** Keeps refused items, with the credential that they came with (null for Tally's own pipelines). */
@@ -76,10 +80,12 @@ export async function insertDeadLetters(
   credential: { readonly id: string; readonly platform: string; readonly cloud: string } | null,
   letters: readonly DeadLetter[],
 ): Promise<void> {
-  const rows = letters.map(({ index, kind, reason, raw }) => ({ i: index, kind, reason, raw }));
+  const rows = letters.map(({ index, ...letter }) => ({ i: index, ...letter }));
   await tx`
-    INSERT INTO rejected_events (received_at, reason, reason_kind, source, credential_id, platform, cloud, raw)
+    INSERT INTO rejected_events (received_at, reason, reason_kind, source, credential_id, platform, cloud, raw, whole,
+                                 item_cloud)
     SELECT now() + l.i * interval '1 microsecond', l.reason, l.kind, ${source}, ${credential?.id ?? null}::text::uuid,
-           ${credential?.platform ?? null}::text, ${credential?.cloud ?? null}::text, l.raw
-    FROM json_to_recordset(${JSON.stringify(rows)}::text::json) AS l(i int, kind text, reason text, raw text)`;
+           ${credential?.platform ?? null}::text, ${credential?.cloud ?? null}::text, l.raw, l.whole, l.cloud
+    FROM json_to_recordset(${JSON.stringify(rows)}::text::json)
+      AS l(i int, kind text, reason text, raw text, whole boolean, cloud text)`;
 }

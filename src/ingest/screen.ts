@@ -5,6 +5,7 @@
  *   NUL → schema → scope → size names → size schema
  */
 
+import { byteLength, IDENTIFIER_MAX_BYTES } from "../event/bounds.ts";
 import { hasNul, membersOf, memberText, type Span } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
 import { isJsonObject, validateEvent } from "../event/validate.ts";
@@ -43,6 +44,8 @@ export interface Refusal {
   readonly reason: string;
   /** The event id that the item carried, "" where it carried none. */
   readonly eventId: string;
+  /** The cloud that the item named; null where it named none that an event could name. */
+  readonly cloud: string | null;
   /** What the item named beside the credential's own pair; for a scope violation only. */
   readonly claimed: Scope | null;
 }
@@ -60,7 +63,7 @@ export function screenItem(
 ): Candidate | Refusal {
   const refuse = (kind: ReasonKind, reason: string, claimed: Scope | null = null): Refusal => {
     const eventId = isJsonObject(item) && typeof item.event_id === "string" ? item.event_id : "";
-    return { index, text, kind, reason, eventId, claimed };
+    return { index, text, kind, reason, eventId, cloud: namedCloud(item), claimed };
   };
   if (hasNul(text))
     return refuse("schema", "schema: the item carries a NUL character, which cannot be stored");
@@ -73,6 +76,13 @@ export function screenItem(
   const payload = sliceOf(text, members, "payload");
   const sizeText = payload === null || event.size === null ? null : memberText(payload, "size");
   return { index, event, text, members, payload, sizeText };
+}
+
+/** What the item says its cloud is, as far as it can be stored and asked for. */
+function namedCloud(item: unknown): string | null {
+  if (!isJsonObject(item) || typeof item.cloud !== "string" || !item.cloud.isWellFormed()) return null;
+  const cloud = item.cloud.replaceAll("\u0000", "");
+  return cloud === "" || byteLength(cloud) > IDENTIFIER_MAX_BYTES ? null : cloud;
 }
 
 /** A member's text; null where it is absent or JSON's null. */
@@ -116,6 +126,7 @@ export function screenSize(candidate: Candidate, rules: SizeRules, requireSchema
       kind: "size_schema",
       reason: `size_schema: ${why}`,
       eventId: event.eventId,
+      cloud: event.cloud,
       claimed: null,
     };
   };

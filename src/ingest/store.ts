@@ -1,7 +1,6 @@
 /** Storing one screened batch: one transaction, whole or not at all. */
 import { type AuditEntry, writeAudit } from "../access/audit.ts";
-import type { Database, Transaction } from "../database/connection.ts";
-import { transaction } from "../database/transaction.ts";
+import type { Transaction } from "../database/connection.ts";
 import { byteLength, DEAD_LETTER_MAX_BYTES } from "../event/bounds.ts";
 import type { Source } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
@@ -34,32 +33,40 @@ export interface Stored {
   readonly replays: ReadonlyMap<string, number>;
 }
 
-/** Stores the batch; the returned promise settles after the commit is durable. */
-export async function storeBatch(db: Database, sender: Sender, batch: Screened): Promise<Stored> {
-  return await transaction(db, async (tx) => await storeIn(tx, sender, batch));
-}
+/** How a screened batch is written inside an open transaction. */
+export type Store = (tx: Transaction, sender: Sender, batch: Screened) => Promise<Stored>;
 
-/** The batch's writes inside an open transaction. */
-export async function storeIn(tx: Transaction, sender: Sender, batch: Screened): Promise<Stored> {
+/** A batch that was handed in: its events, its dead letters, its audit rows. */
+export const storeBatch: Store = async (tx, sender, batch) => {
+  const stored = await storeEvents(tx, sender.source, batch.candidates);
+  const letters = deadLetters(batch);
+  if (letters.length > 0) {
+    const credential = sender.scope === null ? null : { id: sender.actor, ...sender.scope };
+    await insertDeadLetters(tx, sender.source, credential, letters);
+  }
+  await writeAudit(tx, auditEntries(sender, batch, stored.accepted.length));
+  return stored;
+};
+
+/** The candidates' events, and the rows that follow from them. */
+export async function storeEvents(
+  tx: Transaction,
+  source: Source,
+  all: readonly Candidate[],
+): Promise<Stored> {
   const accepted: Candidate[] = [];
   const replays = new Map<string, number>();
   // One cloud by a collector's scope; several only where nothing narrows the sender. The order is one everywhere.
-  for (const [cloud, candidates] of byCloud(batch.candidates)) {
+  for (const [cloud, candidates] of byCloud(all)) {
     const keys = candidates.map(({ event }) => event);
     const { now, known } = await findRows(tx, cloud, keys);
-    const stored = await insertEvents(tx, cloud, sender.source, candidates);
+    const stored = await insertEvents(tx, cloud, source, candidates);
     const fresh = candidates.filter(({ index }) => stored.has(index));
     if (fresh.length === 0) continue;
     accepted.push(...fresh);
     const events = fresh.map((candidate) => keyedEvent(candidate, now));
     replays.set(cloud, await projectEvents(tx, cloud, events, known));
   }
-  const letters = deadLetters(batch);
-  if (letters.length > 0) {
-    const credential = sender.scope === null ? null : { id: sender.actor, ...sender.scope };
-    await insertDeadLetters(tx, sender.source, credential, letters);
-  }
-  await writeAudit(tx, auditEntries(sender, batch, accepted.length));
   return { accepted, replays };
 }
 
@@ -92,31 +99,19 @@ function keyedEvent({ index, event, sizeText }: Candidate, receivedFrom: Instant
 
 function deadLetters({ refusals }: Screened): DeadLetter[] {
   const letters: DeadLetter[] = [];
-  for (const { index, text, kind, reason } of refusals) {
+  for (const { index, text, kind, reason, cloud } of refusals) {
     // Out of scope is a matter for the audit log: the item may be another tenant's.
     if (kind === "scope") continue;
     const raw = scrubNul(text);
     const bytes = byteLength(raw);
-    const kept = bytes <= DEAD_LETTER_MAX_BYTES ? raw : `{"not_stored":{"bytes":${bytes}}}`;
-    letters.push({ index, kind, reason, raw: kept });
+    const whole = bytes <= DEAD_LETTER_MAX_BYTES;
+    const kept = whole ? raw : `{"not_stored":{"bytes":${bytes}}}`;
+    letters.push({ index, kind, reason, raw: kept, whole, cloud });
   }
   return letters;
 }
 
 function auditEntries(sender: Sender, { candidates, refusals }: Screened, accepted: number): AuditEntry[] {
-  const violations = refusals.flatMap(({ index, claimed }) =>
-    claimed === null
-      ? []
-      : [
-          {
-            actor: sender.actor,
-            action: "events.scope_violation",
-            objectType: "ingest_credential",
-            objectId: sender.actor,
-            details: { index, credential: sender.scope, claimed },
-          },
-        ],
-  );
   const summary = {
     actor: sender.actor,
     action: "events.ingest",
@@ -129,5 +124,22 @@ function auditEntries(sender: Sender, { candidates, refusals }: Screened, accept
       rejected: refusals.length,
     },
   };
-  return [summary, ...violations];
+  return [summary, ...scopeViolations(sender, refusals)];
+}
+
+/** The audit rows of the items that named another pair than their credential's. */
+export function scopeViolations(sender: Sender, refusals: readonly Refusal[]): AuditEntry[] {
+  return refusals.flatMap(({ index, claimed }) =>
+    claimed === null
+      ? []
+      : [
+          {
+            actor: sender.actor,
+            action: "events.scope_violation",
+            objectType: "ingest_credential",
+            objectId: sender.actor,
+            details: { index, credential: sender.scope, claimed },
+          },
+        ],
+  );
 }

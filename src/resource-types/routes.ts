@@ -4,6 +4,7 @@ import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
 import { formatInstant } from "../event/instant.ts";
 import { memberText } from "../event/json-text.ts";
+import { ETAG_HEADER, NOT_MODIFIED, tagged } from "../http/etag.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import { textParam } from "../http/parameters.ts";
@@ -42,7 +43,9 @@ const listResourceTypes = operation({
       schema: ResourceTypeList,
       description: "All of them, in one answer.",
       example: { items: [EXAMPLE], next_cursor: null },
+      headers: ETAG_HEADER,
     },
+    304: NOT_MODIFIED,
   },
 });
 
@@ -52,7 +55,10 @@ const getResourceType = operation({
   summary: "Read what a type's sizes are held to",
   security: "apiToken",
   params,
-  answers: { 200: { schema: ResourceType, description: "The registration.", example: EXAMPLE } },
+  answers: {
+    200: { schema: ResourceType, description: "The registration.", example: EXAMPLE, headers: ETAG_HEADER },
+    304: NOT_MODIFIED,
+  },
   problems: ["not_found"],
 });
 
@@ -89,7 +95,7 @@ export function resourceTypeRoutes(services: Services) {
       async ({ request }) => {
         await apiCaller(services, request, "project");
         listResourceTypes.readQuery(request);
-        return pageAnswer((await listTypes(db)).map(typeJson), null);
+        return await tagged(request, pageAnswer((await listTypes(db)).map(typeJson), null));
       },
       listResourceTypes.hook,
     )
@@ -100,7 +106,7 @@ export function resourceTypeRoutes(services: Services) {
         const { platform, resource_type } = getResourceType.readParams(raw, request);
         const found = await findType(db, { platform, resourceType: resource_type });
         if (found === null) throw new Problem("not_found");
-        return jsonAnswer(typeJson(found));
+        return await tagged(request, jsonAnswer(typeJson(found)));
       },
       getResourceType.hook,
     )

@@ -70,8 +70,9 @@ describe("GET /api/v1/rejected-events", () => {
   });
 
   test.each([
-    ["reason=schema", ["query.reason"]],
-    ["cloud=eu1", ["query.cloud"]],
+    ["reason=other", ["query.reason"]],
+    ["status=open&status=all", ["query.status"]],
+    ["cloud=", ["query.cloud"]],
     ["from=now", ["query.from"]],
     ["from=2026-03-01T00:00:00Z&from=2026-03-01T00:00:00Z", ["query.from"]],
     ["limit=0&to=", ["query.to", "query.limit"]],

@@ -9,11 +9,13 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const LISTS = ["events", "resources", "rejected-events"];
+const LISTS = ["events", "resources", "rejected-events", "audit-log", "sync-runs"];
 const POSITIONS: Record<string, string[]> = {
   events: ["1767225600000000", "event-1"],
   resources: ["os-prod", "instance", "1"],
   "rejected-events": ["1767225600000000", "0a1b2c3d-0000-4000-8000-00000000000f"],
+  "audit-log": ["1767225600000000", "17"],
+  "sync-runs": ["1767225600000000", "0a1b2c3d-0000-4000-8000-00000000000f"],
 };
 
 describe.each(LISTS)("GET /api/v1/%s", (list) => {

@@ -66,6 +66,10 @@ const ROUTES: Record<string, string | null> = {
   "GET /api/v1/resources/{cloud}/{resource_type}/{resource_id}/events": "apiToken",
   "GET /api/v1/resources/{cloud}/{resource_type}/{resource_id}/lifecycle": "apiToken",
   "GET /api/v1/rejected-events": "apiToken",
+  "POST /api/v1/rejected-events/{id}/retry": "apiToken",
+  "POST /api/v1/rejected-events/retry": "apiToken",
+  "GET /api/v1/audit-log": "apiToken",
+  "GET /api/v1/sync-runs": "apiToken",
   "GET /api/v1/resource-types": "apiToken",
   "GET /api/v1/resource-types/{platform}/{resource_type}": "apiToken",
   "PUT /api/v1/resource-types/{platform}/{resource_type}": "apiToken",
@@ -209,33 +213,44 @@ describe("the document", () => {
   });
 });
 
+/** Agreed, and not built yet. */
+const TO_COME = [
+  "EventStatsItem",
+  "EventStatsList",
+  "ResourceStatsItem",
+  "ResourceStatsList",
+  "CreateProject",
+  "CreateRelation",
+  "Project",
+  "ProjectActivity",
+  "ProjectList",
+  "ProjectRef",
+  "ProjectSummary",
+  "RelatedProject",
+  "RelatedProjectList",
+  "Relation",
+  "RelationList",
+  "SyncRequest",
+  "SyncResult",
+  "SyncStats",
+  "UpdateProject",
+  "UpdateRelation",
+  "Uuid",
+];
+/** Beyond what was agreed. */
+const OWN = ["AuditEntry", "AuditList", "RetriedEvent", "RetryResult", "SyncRun", "SyncRunList"];
+
 describe("components", () => {
-  test("of this release are all there, and no unnamed one", () => {
-    expect(Object.keys(document.components.schemas).sort()).toEqual([
-      "DeadLetterList",
-      "DeadLetteredEvent",
-      "EventInput",
-      "EventList",
-      "IngestResult",
-      "Lifecycle",
-      "LifecycleInterval",
-      "Problem",
-      "RebuildRequest",
-      "RebuildResult",
-      "RegisterResourceType",
-      "RejectedEvent",
-      "Resource",
-      "ResourceList",
-      "ResourceType",
-      "ResourceTypeList",
-      "StoredEvent",
-    ]);
+  test("are those that were agreed and those of our own, and no unnamed one", () => {
+    const agreed = Object.keys(componentSchemas).filter((name) => !TO_COME.includes(name));
+    expect(Object.keys(document.components.schemas).sort()).toEqual([...agreed, ...OWN].sort());
   });
 
   test("have exactly the members, types and required flags that were agreed", () => {
     const agreed: Record<string, { properties: Record<string, { type: string; required: boolean }> }> =
       componentSchemas;
     for (const [name, schema] of Object.entries(document.components.schemas)) {
+      if (OWN.includes(name)) continue;
       const members = Object.entries(schema.properties ?? {}).map(([member, value]) => [
         member,
         { type: typeOf(value), required: schema.required?.includes(member) ?? false },

@@ -1,0 +1,82 @@
+/** GET /api/v1/sync-runs. */
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { apiCaller } from "../access/callers.ts";
+import { snapshot } from "../database/snapshot.ts";
+import { formatInstant } from "../event/instant.ts";
+import { pageAnswer } from "../http/json.ts";
+import { operation } from "../http/operation.ts";
+import { after, cursorFault, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
+import { choiceParam, cursorParam, limitParam, textParam } from "../http/parameters.ts";
+import type { Services } from "../http/services.ts";
+import { SyncRunList } from "./model.ts";
+import { pageOfRuns, type SyncRun } from "./queries.ts";
+
+const listSyncRuns = operation({
+  id: "listSyncRuns",
+  tag: "Reconciliation",
+  summary: "List the reconciliation runs",
+  description: "Takes a token of role read_all. Newest first, by started_at and id.",
+  security: "apiToken",
+  query: Type.Object({
+    cloud: Type.Optional(textParam("Runs over this cloud.")),
+    status: Type.Optional(choiceParam("Runs in this state.", ["running", "completed", "failed"])),
+    limit: limitParam,
+    cursor: Type.Optional(cursorParam),
+  }),
+  answers: {
+    200: {
+      schema: SyncRunList,
+      description: "A page.",
+      example: {
+        items: [
+          {
+            id: "0c9d5f2e-58a1-4a77-9a0e-64a6f0b5c001",
+            cloud: "os-prod-eu1",
+            platform: "openstack",
+            status: "completed",
+            started_at: "2026-03-01T08:00:00Z",
+            finished_at: "2026-03-01T08:00:07.25Z",
+            stats: { created: 3, updated: 12, deleted: 1 },
+          },
+        ],
+        next_cursor: null,
+      },
+    },
+  },
+  problems: ["forbidden"],
+});
+
+const LIST = "sync-runs";
+
+function readPosition(cursor: string) {
+  const [micros, id = ""] = positionOf(LIST, cursor, 2);
+  if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(id)) throw cursorFault();
+  return { startedAt: instantOf(micros), id };
+}
+
+/** The component `SyncRun`. */
+function runJson({ id, cloud, platform, status, startedAt, finishedAt, stats }: SyncRun): string {
+  const finished = finishedAt === null ? "null" : `"${formatInstant(finishedAt)}"`;
+  return (
+    `{"id":"${id}","cloud":${JSON.stringify(cloud)},"platform":${JSON.stringify(platform)},"status":"${status}"` +
+    `,"started_at":"${formatInstant(startedAt)}","finished_at":${finished},"stats":${stats}}`
+  );
+}
+
+export function reconcileRoutes(services: Services) {
+  const { db } = services;
+  return new Elysia({ name: "reconcile" }).get(
+    "/api/v1/sync-runs",
+    async ({ request }) => {
+      await apiCaller(services, request, "read_all");
+      const query = listSyncRuns.readQuery(request);
+      const filter = { cloud: query.cloud ?? null, status: query.status ?? null };
+      const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
+      const rows = await snapshot(db, (tx) => pageOfRuns(tx, filter, page));
+      const { items, last } = cut(rows, query.limit);
+      return pageAnswer(items.map(runJson), last && encodeCursor(LIST, [String(last.startedAt), last.id]));
+    },
+    listSyncRuns.hook,
+  );
+}
