@@ -19,6 +19,8 @@ import * as reconcileModels from "./reconcile/model.ts";
 import { reconcileRoutes } from "./reconcile/routes.ts";
 import * as resourceTypeModels from "./resource-types/model.ts";
 import { resourceTypeRoutes } from "./resource-types/routes.ts";
+import * as statisticsModels from "./statistics/model.ts";
+import { statisticsRoutes } from "./statistics/routes.ts";
 import { createHealth } from "./telemetry/health.ts";
 import { probeDatabase } from "./telemetry/probe.ts";
 import { keepResourceGauge } from "./telemetry/resource-gauge.ts";
@@ -36,6 +38,7 @@ const MODELS: readonly TSchema[] = [
   projectionModels,
   reconcileModels,
   resourceTypeModels,
+  statisticsModels,
 ].flatMap((room) =>
   Object.values(room).filter((schema) => TypeGuard.IsSchema(schema) && schema.$id !== undefined),
 );
@@ -64,6 +67,7 @@ export function createApp(services: Services): App {
     .use(reconcileRoutes(services))
     .use(projectionRoutes(services))
     .use(resourceTypeRoutes(services))
+    .use(statisticsRoutes(services))
     .use(telemetryRoutes(services, health))
     .use(docsRoutes(document.promise));
   document.resolve(openApiDocument(routes, MODELS).then((value) => JSON.stringify(value)));

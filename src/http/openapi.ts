@@ -29,6 +29,7 @@ const TAGS = [
   { name: "Resource types", description: "The schema that each type's sizes are held to." },
   { name: "Reconciliation", description: "Comparisons of the clouds with the record." },
   { name: "Audit", description: "Who did what." },
+  { name: "Statistics", description: "How many there are, were, and happened." },
   { name: "Internal", description: "Tally's own parts." },
   { name: "Operation", description: "Health, metrics, and this document." },
 ];

@@ -65,6 +65,8 @@ const ROUTES: Record<string, string | null> = {
   "GET /api/v1/resources": "apiToken",
   "GET /api/v1/resources/{cloud}/{resource_type}/{resource_id}/events": "apiToken",
   "GET /api/v1/resources/{cloud}/{resource_type}/{resource_id}/lifecycle": "apiToken",
+  "GET /api/v1/stats/resources": "apiToken",
+  "GET /api/v1/stats/events": "apiToken",
   "GET /api/v1/rejected-events": "apiToken",
   "POST /api/v1/rejected-events/{id}/retry": "apiToken",
   "POST /api/v1/rejected-events/retry": "apiToken",
