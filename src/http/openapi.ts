@@ -27,9 +27,9 @@ const TAGS = [
   { name: "Dead letters", description: "What was refused, and another try of it." },
   { name: "Resources", description: "What the events fold into." },
   { name: "Resource types", description: "The schema that each type's sizes are held to." },
+  { name: "Statistics", description: "How many there are, were, and happened." },
   { name: "Reconciliation", description: "Comparisons of the clouds with the record." },
   { name: "Audit", description: "Who did what." },
-  { name: "Statistics", description: "How many there are, were, and happened." },
   { name: "Internal", description: "Tally's own parts." },
   { name: "Operation", description: "Health, metrics, and this document." },
 ];
