@@ -15,6 +15,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { type DelayingProxy, startProxy } from "./bench/delay.ts";
 import { fixed, markdownTable, median, spread } from "./bench/figures.ts";
 import { machineLine, residentMegabytes } from "./bench/machine.ts";
+import { benchReads } from "./bench/reads.ts";
 import { type Contestant, type Measurement, type Route, roundTrip, Session } from "./bench/session.ts";
 import { reset } from "./bench/statements.ts";
 import { type RunningTally, runJob, startTally } from "./bench/tally.ts";
@@ -29,6 +30,12 @@ function number(least: number): (text: string) => number {
 
 function numbers(text: string): number[] {
   return text.split(",").map((part) => Math.trunc(number(1)(part)));
+}
+
+// Reads are measured on a fleet of their own.
+if (process.argv[2] === "reads") {
+  await benchReads(join(import.meta.dir, "../dist/tally"), process.argv.slice(3));
+  process.exit(0);
 }
 
 const PARTS = ["floor", "items", "delay", "memory"];

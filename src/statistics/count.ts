@@ -62,13 +62,22 @@ export interface EventCount {
 export async function resourceGroups(
   db: Database,
   scope: Scope,
+  count: ResourceCount,
+): Promise<Group<ResourceDimension>[]> {
+  return await snapshot(db, (tx) => resourceGroupsIn(tx, scope, count));
+}
+
+/** The same inside of a snapshot. */
+export async function resourceGroupsIn(
+  tx: Queryable,
+  scope: Scope,
   { groupBy, status, at }: ResourceCount,
 ): Promise<Group<ResourceDimension>[]> {
-  const finest = await snapshot(db, async (tx) => {
-    const unchanged = await countRows(tx, scope, { status, unchangedAfter: at }, MAX_GROUPS + 1);
-    if (at === null) return bounded("the resources", unchanged);
-    return await pastGroups(tx, scope, { status, at }, unchanged);
-  });
+  const unchanged = await countRows(tx, scope, { status, unchangedAfter: at }, MAX_GROUPS + 1);
+  const finest =
+    at === null
+      ? bounded("the resources", unchanged)
+      : await pastGroups(tx, scope, { status, at }, unchanged);
   return rollUp(finest, RESOURCE_DIMENSIONS, groupBy);
 }
 

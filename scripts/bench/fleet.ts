@@ -1,0 +1,107 @@
+/**
+ * The fleet that reads are measured on: 100,000 resources of two clouds with ten events each, spread over days or
+ * months of one year, and one more with a thousand. Every value is computed from the numbers of its resource and
+ * event and from one seed, inside the server (`INSERT … SELECT`, which needs no client and no file), so that the
+ * same seed always gives the same rows.
+ */
+import type { Database, Transaction } from "../../src/database/connection.ts";
+
+/** How large the fleet is. */
+export const FLEET = { resources: 100_000, eventsEach: 10, longHistory: 1_000 } as const;
+/** The fleet's year begins here. */
+const START = "2025-12-01T00:00:00Z";
+/** The fleet's clouds; the second has a third of the resources. */
+export const CLOUDS = ["bench-1", "bench-2"] as const;
+/** A project with a thousand resources of the first cloud, or some more. */
+export const LARGE_PROJECT = "project-large";
+/** One of five hundred projects with two hundred resources, more or less. */
+export const SMALL_PROJECT = "project-7";
+/** The one resource with a thousand events. */
+export const LONG = { cloud: CLOUDS[0], resourceType: "instance", resourceId: "r-long" } as const;
+
+/** A whole number from 0 to `below` - 1, drawn by the seed for a number; `use` tells draws for one number apart. */
+function draw(seed: number, number: string, use: number, below: number | string): string {
+  return `mod(abs(hashint8extended(${number}, ${seed} * 1000 + ${use}) >> 8), ${below})`;
+}
+
+/** Fills empty tables. @returns the seconds it took, indexes and statistics included. */
+export async function loadFleet(db: Database, seed: number): Promise<number> {
+  const begun = performance.now();
+  await db.begin(async (tx) => {
+    await tx`SET LOCAL statement_timeout = 0`;
+    // Sorting once is cheaper than a million searches.
+    const rebuild = await dropIndexes(tx);
+    await fill(tx, seed);
+    for (const statement of rebuild) await tx.unsafe(statement);
+  });
+  await db`VACUUM (ANALYZE) events, current_resources`;
+  await db`CHECKPOINT`;
+  return (performance.now() - begun) / 1000;
+}
+
+/** @returns the statements that make them again. */
+async function dropIndexes(tx: Transaction): Promise<string[]> {
+  const indexes: { name: string; definition: string }[] = await tx`
+    SELECT indexrelid::regclass::text AS name, pg_get_indexdef(indexrelid) AS definition
+      FROM pg_index WHERE indrelid IN ('events'::regclass, 'current_resources'::regclass) AND NOT indisunique`;
+  for (const { name } of indexes) await tx.unsafe(`DROP INDEX ${name}`);
+  return indexes.map(({ definition }) => definition);
+}
+
+async function fill(tx: Transaction, seed: number): Promise<void> {
+  const { resources, eventsEach, longHistory } = FLEET;
+  const days = `1 + ${draw(seed, "i", 5, 30)}`;
+  // The long history is resource 0: as old as the year, in steps of eight hours.
+  await tx.unsafe(`
+    CREATE TEMP TABLE fleet ON COMMIT DROP AS
+    WITH drawn AS (
+      SELECT i, ${draw(seed, "i", 1, 3)} AS c, ${draw(seed, "i", 2, 100)} AS t, ${draw(seed, "i", 3, 60)} AS large,
+             ${draw(seed, "i", 4, 500)} AS p, ${days} AS days, ${draw(seed, "i", 6, 10)} < 4 AS dies,
+             ${draw(seed, "i", 7, 20)} = 0 AS moves
+        FROM generate_series(0::bigint, ${resources}) i)
+    SELECT i, CASE WHEN i = 0 OR c > 0 THEN '${CLOUDS[0]}' ELSE '${CLOUDS[1]}' END AS cloud,
+           CASE WHEN i = 0 OR t < 45 THEN 'instance' WHEN t < 75 THEN 'volume' WHEN t < 90 THEN 'floating_ip'
+                ELSE 'image' END AS type,
+           CASE WHEN i = 0 THEN '${LONG.resourceId}' ELSE 'r-' || md5(i::text) END AS id,
+           CASE WHEN c > 0 AND large = 0 THEN '${LARGE_PROJECT}' ELSE 'project-' || p END AS project, days,
+           timestamptz '${START}' + CASE WHEN i = 0 THEN 0
+             ELSE ${draw(seed, "i", 8, "(355 - 10 * days) * 86400")} END * interval '1 second' AS born,
+           i <> 0 AND dies AS dies, moves
+      FROM drawn`);
+  const last = `CASE WHEN i = 0 THEN ${longHistory} ELSE ${eventsEach} END - 1`;
+  await tx.unsafe(`
+    CREATE TEMP TABLE history ON COMMIT DROP AS
+    SELECT i, cloud, type, id, n, md5(i || ' ' || n) AS event_id,
+           born + CASE WHEN i = 0 THEN n * interval '8 hours'
+                       ELSE n * days * interval '1 day'
+                            + least(n, 1) * ${draw(seed, "i * 1000 + n", 9, 86_400_000)} * interval '1 millisecond'
+                  END AS at,
+           CASE WHEN n = 0 THEN 'create' WHEN dies AND n = ${eventsEach - 1} THEN 'delete'
+                WHEN n % 3 = 0 THEN 'resize' WHEN n % 2 = 0 THEN 'power_on' ELSE 'power_off' END AS action,
+           CASE WHEN moves AND n >= 5 THEN 'project-' || mod(i, 500) ELSE project END AS project,
+           (ARRAY[2, 4, 8, 16])[1 + n / 3 % 4] AS vcpus
+      FROM fleet CROSS JOIN LATERAL generate_series(0, ${last}) n`);
+  await tx`ANALYZE fleet, history`;
+  // In order of time, as they would have come.
+  await tx.unsafe(`
+    INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
+                        project_id, source, payload)
+    SELECT at, at + interval '2 seconds', event_id, 'compute.' || type || '.' || action || '.end', 'openstack', cloud,
+           type, id, project, CASE WHEN mod(i + n, 50) = 0 THEN 'reconciliation' ELSE 'collector' END,
+           jsonb_build_object(
+             'state', CASE action WHEN 'delete' THEN 'deleted' WHEN 'power_off' THEN 'shutoff' ELSE 'active' END,
+             'size', jsonb_build_object('vcpus', vcpus, 'ram_gb', vcpus * 2, 'disk_gb', 40, 'flavor', 'm1.' || vcpus),
+             'provider', jsonb_build_object('name', 'vm-' || i, 'az', 'az' || i % 3, 'image', md5(i::text)))
+      FROM history ORDER BY at, event_id`);
+  await tx.unsafe(`
+    INSERT INTO current_resources (created_at, deleted_at, first_event_at, last_event_at, last_received_at, cloud,
+                                   resource_type, resource_id, platform, project_id, state, last_event_id,
+                                   last_event_type, size)
+    SELECT f.born, CASE WHEN f.dies THEN e.timestamp END, f.born, e.timestamp, e.received_at, f.cloud, f.type, f.id,
+           'openstack', e.project_id, e.payload ->> 'state', e.event_id, e.event_type, e.payload -> 'size'
+      FROM fleet f
+      JOIN history h USING (i)
+      JOIN events e ON e.timestamp = h.at AND e.event_id = h.event_id
+     WHERE h.n = CASE WHEN f.i = 0 THEN ${longHistory} ELSE ${eventsEach} END - 1
+     ORDER BY f.born, f.i`);
+}

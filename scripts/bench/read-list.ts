@@ -1,0 +1,196 @@
+/** The reads that are measured: what is asked over HTTP, and the code that runs its statements. */
+import type { Database, Queryable } from "../../src/database/connection.ts";
+import type { Page } from "../../src/database/statement.ts";
+import { formatInstant, type Instant, instantFromMicros, parseInstant } from "../../src/event/instant.ts";
+import { encodeCursor } from "../../src/http/page.ts";
+import {
+  countHistory,
+  type EventFilter,
+  type EventPosition,
+  findResource,
+  historyOf,
+  pageOfEvents,
+  pageOfResources,
+  type ResourceFilter,
+} from "../../src/inventory/queries.ts";
+import { type RESOURCE_DIMENSIONS, resourceGroupsIn } from "../../src/statistics/count.ts";
+import { countEvents } from "../../src/statistics/queries.ts";
+import { CLOUDS, LARGE_PROJECT, LONG, SMALL_PROJECT } from "./fleet.ts";
+
+/** One read, both ways. */
+export interface Read {
+  readonly name: string;
+  readonly path: string;
+  /** Runs the statements that the route runs, and nothing else. */
+  run(tx: Queryable): Promise<unknown>;
+}
+
+function instant(text: string): Instant {
+  const parsed = parseInstant(text);
+  if (typeof parsed === "string") throw new Error(`${text} ${parsed}`);
+  return parsed;
+}
+
+const ANY_EVENT: EventFilter = {
+  cloud: null,
+  platform: null,
+  projectId: null,
+  resourceType: null,
+  resourceId: null,
+  eventType: null,
+  source: null,
+  from: null,
+  to: null,
+};
+const ANY_RESOURCE: ResourceFilter = {
+  cloud: null,
+  platform: null,
+  projectId: null,
+  resourceType: null,
+  state: null,
+  status: "active",
+};
+/** Names of filters that aren't their parameter's with another spelling. */
+function query(filter: object): string {
+  return Object.entries(filter)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]: [string, unknown]) => {
+      const text =
+        typeof value === "bigint" ? formatInstant(instantFromMicros(String(value))) : String(value);
+      return `&${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}=${encodeURIComponent(text)}`;
+    })
+    .join("");
+}
+
+function events(
+  name: string,
+  limit: number,
+  some: Partial<EventFilter>,
+  after: EventPosition | null = null,
+): Read {
+  const filter = { ...ANY_EVENT, ...some };
+  const page: Page<EventPosition> = { limit: limit + 1, after };
+  const cursor =
+    after === null ? "" : `&cursor=${encodeCursor("events", [String(after.timestamp), after.eventId])}`;
+  return {
+    name,
+    path: `/api/v1/events?limit=${limit}${query(filter)}${cursor}`,
+    run: (tx) => pageOfEvents(tx, null, filter, page),
+  };
+}
+
+function resources(name: string, limit: number, some: Partial<ResourceFilter>): Read {
+  const filter = { ...ANY_RESOURCE, ...some };
+  return {
+    name,
+    path: `/api/v1/resources?limit=${limit}${query(filter)}`,
+    run: (tx) => pageOfResources(tx, null, filter, { limit: limit + 1, after: null }),
+  };
+}
+
+function lifecycle(name: string, key: { cloud: string; resourceType: string; resourceId: string }): Read {
+  return {
+    name,
+    path: `/api/v1/resources/${key.cloud}/${key.resourceType}/${key.resourceId}/lifecycle`,
+    async run(tx) {
+      await findResource(tx, key);
+      await countHistory(tx, key, 10_001);
+      await historyOf(tx, key, null);
+    },
+  };
+}
+
+/** A position nine tenths into the events. */
+async function deepPosition(db: Database): Promise<EventPosition> {
+  const [row]: { at: string; id: string }[] = await db`
+    SELECT (extract(epoch FROM timestamp) * 1000000)::bigint::text AS at, event_id AS id
+      FROM events ORDER BY timestamp, event_id OFFSET 900000 LIMIT 1`;
+  if (row === undefined) throw new Error("the fleet is too small");
+  return { timestamp: instantFromMicros(row.at), eventId: row.id };
+}
+
+async function someResource(db: Database) {
+  const [row]: { cloud: string; resourceType: string; resourceId: string }[] = await db`
+    SELECT cloud, resource_type AS "resourceType", resource_id AS "resourceId"
+      FROM current_resources ORDER BY resource_id OFFSET 50000 LIMIT 1`;
+  if (row === undefined) throw new Error("the fleet is too small");
+  return row;
+}
+
+/** Pages of 1000, and lifecycles. */
+export async function listedReads(db: Database): Promise<Read[]> {
+  return [
+    events("events", 1000, {}),
+    events("events, deep in the walk", 1000, {}, await deepPosition(db)),
+    events("events of a large project", 1000, { projectId: LARGE_PROJECT }),
+    events("events of a type", 1000, { eventType: "compute.volume.resize.end" }),
+    resources("resources", 1000, {}),
+    resources("resources of a large project", 1000, { projectId: LARGE_PROJECT, status: "all" }),
+    lifecycle("lifecycle of 10 events", await someResource(db)),
+    lifecycle("lifecycle of 1,000 events", LONG),
+  ];
+}
+
+function fleet(
+  name: string,
+  groupBy: readonly (typeof RESOURCE_DIMENSIONS)[number][],
+  at: string | null,
+): Read {
+  const instantOf = at === null ? null : instant(at);
+  return {
+    name,
+    path: `/api/v1/stats/resources?group_by=${groupBy.join(",")}${at === null ? "" : `&at=${at}`}`,
+    run: (tx) => resourceGroupsIn(tx, null, { groupBy, status: "active", at: instantOf }),
+  };
+}
+
+/** Counts: never paged, so that what they read grows with what there is. */
+export function unpagedReads(): Read[] {
+  const month = { from: instant("2026-06-01T00:00:00Z"), to: instant("2026-07-01T00:00:00Z") };
+  return [
+    fleet("resources by state", ["cloud", "resource_type", "state"], null),
+    fleet("resources by project", ["cloud", "resource_type", "project_id"], null),
+    fleet("resources by state, a week ago", ["cloud", "resource_type", "state"], "2026-11-24T00:00:00Z"),
+    fleet(
+      "resources by state, three months ago",
+      ["cloud", "resource_type", "state"],
+      "2026-09-01T00:00:00Z",
+    ),
+    fleet("resources by state, half a year ago", ["cloud", "resource_type", "state"], "2026-06-01T00:00:00Z"),
+    {
+      name: "events of a month by day",
+      path: "/api/v1/stats/events?group_by=cloud,event_type&from=2026-06-01T00:00:00Z&to=2026-07-01T00:00:00Z&interval=1d",
+      run: (tx) => countEvents(tx, null, { ...month, interval: "1d" }, 50_001),
+    },
+  ];
+}
+
+/** A page of 100 by each filter there is, as common and as rare as the fleet has it. */
+export async function pagesAtHundred(db: Database): Promise<Read[]> {
+  const key = await someResource(db);
+  const window = { from: instant("2026-06-01T00:00:00Z"), to: instant("2026-07-01T00:00:00Z") };
+  return [
+    events("events", 100, {}),
+    events("events by cloud", 100, { cloud: CLOUDS[1] }),
+    events("events by an unknown cloud", 100, { cloud: "nowhere" }),
+    events("events by platform", 100, { platform: "openstack" }),
+    events("events by project", 100, { projectId: SMALL_PROJECT }),
+    events("events by resource_type", 100, { resourceType: "image" }),
+    events("events by an unknown resource_type", 100, { resourceType: "tape" }),
+    events("events by resource_id", 100, { resourceId: key.resourceId }),
+    events("events by cloud, type and id", 100, key),
+    events("events by event_type", 100, { eventType: "compute.image.delete.end" }),
+    events("events by an unknown event_type", 100, { eventType: "compute.image.shelve.end" }),
+    events("events by source", 100, { source: "reconciliation" }),
+    events("events by from and to", 100, window),
+    resources("resources", 100, {}),
+    resources("resources by cloud", 100, { cloud: CLOUDS[1] }),
+    resources("resources by platform", 100, { platform: "openstack" }),
+    resources("resources by project", 100, { projectId: SMALL_PROJECT }),
+    resources("resources by resource_type", 100, { resourceType: "volume" }),
+    resources("resources by an unknown resource_type", 100, { resourceType: "tape" }),
+    resources("resources by state", 100, { state: "shutoff" }),
+    resources("resources by an unknown state", 100, { state: "lost" }),
+    resources("deleted resources", 100, { status: "deleted" }),
+  ];
+}

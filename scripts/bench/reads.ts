@@ -1,0 +1,123 @@
+/**
+ * What reads cost: each route of the built executable against the very statements that it runs, sent by psql to the
+ * same server in the same run. `bun run bench reads -- --help`. docs/performance.md has figures.
+ */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Command } from "commander";
+import { issueApiToken } from "../../src/access/credentials.ts";
+import { snapshot } from "../../src/database/snapshot.ts";
+import { fixed, markdownTable, median, quantile } from "./figures.ts";
+import { loadFleet } from "./fleet.ts";
+import { machineLine } from "./machine.ts";
+import { psqlVersion, timeByPsql } from "./plain-client.ts";
+import { listedReads, pagesAtHundred, type Read, unpagedReads } from "./read-list.ts";
+import { recording } from "./recorded.ts";
+import { Session } from "./session.ts";
+import { startTally } from "./tally.ts";
+
+/** Runs before the clock counts, so that connections stand and caches are as warm for one side as for the other. */
+const WARMUP = 5;
+
+/** Milliseconds of each sample, by client. */
+interface Timed {
+  readonly read: Read;
+  readonly api: readonly number[];
+  readonly psql: readonly number[];
+}
+
+async function timeByApi(url: string, token: string, path: string, times: number): Promise<number[]> {
+  const headers = { authorization: `Bearer ${token}` };
+  const took: number[] = [];
+  for (let n = 0; n < times; n++) {
+    const begun = performance.now();
+    const answer = await fetch(`${url}${path}`, { headers });
+    const body = await answer.arrayBuffer();
+    took.push(performance.now() - begun);
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${new TextDecoder().decode(body)}`);
+  }
+  return took;
+}
+
+async function measure(
+  session: Session,
+  server: { readonly url: string; readonly token: string },
+  read: Read,
+  most: number,
+): Promise<Timed> {
+  const statements: string[] = [];
+  await snapshot(session.db, (tx) => read.run(recording(tx, statements)));
+  const sent = statements.filter((statement) => !/^\s*SET LOCAL/.test(statement));
+  const [first = 0] = await timeByApi(server.url, server.token, read.path, 1);
+  // Slow reads get fewer samples: about four seconds a side.
+  const times = Math.max(5, Math.min(most, Math.floor(4_000 / first)));
+  const warm = Math.min(WARMUP, times);
+  await timeByApi(server.url, server.token, read.path, warm);
+  await timeByPsql(session, sent, warm);
+  const half = Math.ceil(times / 2);
+  const before = await timeByApi(server.url, server.token, read.path, half);
+  const psql = await timeByPsql(session, sent, times);
+  const after = await timeByApi(server.url, server.token, read.path, half);
+  return { read, api: [...before, ...after], psql };
+}
+
+function rows(all: readonly Timed[]): string[][] {
+  const ms = fixed(2);
+  return all.map(({ read, api, psql }) => [
+    read.name,
+    ms(median(api)),
+    ms(quantile(api, 0.99)),
+    ms(median(psql)),
+    ms(quantile(psql, 0.99)),
+    (median(api) / median(psql)).toFixed(2),
+    String(api.length),
+  ]);
+}
+
+/** Runs the benchmark as the command line says. */
+export async function benchReads(executable: string, args: readonly string[]): Promise<void> {
+  const options = new Command("bench reads")
+    .description("measures reads on the built executable (bun run build makes it); needs psql")
+    .option("--executable <path>", "the executable to measure", executable)
+    .option("--seed <n>", "what the fleet is drawn from", Number, 7)
+    .option("--samples <n>", "the most samples of one read", Number, 200)
+    .option("--dir <path>", "where the database goes", tmpdir())
+    .parse(args, { from: "user" })
+    .opts<{ executable: string; seed: number; samples: number; dir: string }>();
+  const version = await psqlVersion();
+  if (version === null) throw new Error("psql isn't there: the package postgresql-client has it");
+  const place = mkdtempSync(join(options.dir, "tally-bench-"));
+  chmodSync(place, 0o755);
+  const tally = await startTally(options.executable, place);
+  const session = new Session(tally);
+  try {
+    console.log(
+      `${machineLine()}; Bun ${Bun.version}, PostgreSQL ${await session.serverVersion()}, ${version}`,
+    );
+    const seconds = await loadFleet(session.db, options.seed);
+    console.log(
+      `1,001,000 events and 100,001 resources, seed ${options.seed}, loaded in ${seconds.toFixed(0)} s`,
+    );
+    const { token } = await issueApiToken(
+      session.db,
+      { role: "admin", projectIds: [], description: null },
+      "bench",
+    );
+    const server = { url: tally.url, token };
+    const head = ["read", "median", "p99", "psql median", "p99", "ratio of medians", "samples"];
+    for (const [title, reads] of [
+      ["Pages of 1000, histories", await listedReads(session.db)],
+      ["Counts", unpagedReads()],
+      ["Pages of 100, by every filter", await pagesAtHundred(session.db)],
+    ] as const) {
+      const all: Timed[] = [];
+      for (const read of reads) all.push(await measure(session, server, read, options.samples));
+      console.log(`\n## ${title}\n\nMilliseconds.\n\n${markdownTable(head, rows(all))}`);
+    }
+  } finally {
+    await session.close();
+    await tally.stop();
+    rmSync(place, { recursive: true, force: true });
+  }
+}
