@@ -2,6 +2,7 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
+COPY test/contract/generator/package.json test/contract/generator/
 RUN npm ci
 COPY . .
 RUN npm run build
