@@ -15,6 +15,9 @@ import * as inventoryModels from "./inventory/model.ts";
 import { inventoryRoutes } from "./inventory/routes.ts";
 import * as projectionModels from "./projection/model.ts";
 import { projectionRoutes } from "./projection/routes.ts";
+import * as projectModels from "./projects/model.ts";
+import { relationRoutes } from "./projects/relation-routes.ts";
+import { projectRoutes } from "./projects/routes.ts";
 import * as reconcileModels from "./reconcile/model.ts";
 import { reconcileRoutes } from "./reconcile/routes.ts";
 import * as resourceTypeModels from "./resource-types/model.ts";
@@ -36,6 +39,7 @@ const MODELS: readonly TSchema[] = [
   ingestModels,
   inventoryModels,
   projectionModels,
+  projectModels,
   reconcileModels,
   resourceTypeModels,
   statisticsModels,
@@ -66,6 +70,8 @@ export function createApp(services: Services): App {
     .use(auditRoutes(services))
     .use(reconcileRoutes(services))
     .use(projectionRoutes(services))
+    .use(projectRoutes(services))
+    .use(relationRoutes(services))
     .use(resourceTypeRoutes(services))
     .use(statisticsRoutes(services))
     .use(telemetryRoutes(services, health))

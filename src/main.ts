@@ -8,6 +8,7 @@ import { registerCredential } from "./commands/credential.ts";
 import { registerDemo } from "./commands/demo.ts";
 import { registerHealth } from "./commands/health.ts";
 import { registerMigrate } from "./commands/migrate.ts";
+import { registerProject } from "./commands/project.ts";
 import { registerRebuild } from "./commands/rebuild.ts";
 import { registerServe } from "./commands/serve.ts";
 import { registerToken } from "./commands/token.ts";
@@ -27,6 +28,7 @@ function commandLine(): Command {
   registerMigrate(program);
   registerCredential(program);
   registerToken(program);
+  registerProject(program);
   registerRebuild(program);
   registerConfig(program);
   registerHealth(program);

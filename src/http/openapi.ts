@@ -26,6 +26,7 @@ const TAGS = [
   { name: "Events", description: "What was reported, as it is stored." },
   { name: "Dead letters", description: "What was refused, and another try of it." },
   { name: "Resources", description: "What the events fold into." },
+  { name: "Projects", description: "Who owns resources, and how owners are related." },
   { name: "Resource types", description: "The schema that each type's sizes are held to." },
   { name: "Statistics", description: "How many there are, were, and happened." },
   { name: "Reconciliation", description: "Comparisons of the clouds with the record." },

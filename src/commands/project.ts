@@ -1,0 +1,70 @@
+/** tally project create-meta | create-partner | list: the registry's virtual projects, and what it holds. */
+import type { Command } from "commander";
+import type { Database } from "../database/connection.ts";
+import { formatInstant } from "../event/instant.ts";
+import { type ProjectRow, pageOfProjects } from "../projects/queries.ts";
+import { createProject } from "../projects/registry.ts";
+import { readSettings } from "../settings.ts";
+import { withDatabase } from "./database.ts";
+import { renderTable, styleFor } from "./table.ts";
+
+/** Who the audit log names for what is done on the command line. */
+const ACTOR = "admin-cli";
+const ROWS_AT_ONCE = 1_000;
+
+export function registerProject(program: Command): void {
+  const project = program
+    .command("project")
+    .description(
+      "the projects that tokens and relations are about; collectors' projects come in over the API",
+    );
+  registerCreate(project, "meta", "register a meta-project, which groups projects; stdout gets its id");
+  registerCreate(project, "partner", "register a partner, who manages projects; stdout gets its id");
+
+  project
+    .command("list")
+    .description("list the registered projects")
+    .action(async () => {
+      const rows = await withDatabase(readSettings(process.env), allProjects);
+      const cells = rows.map(({ id, platform, cloud, externalId, createdAt, name }) => [
+        id,
+        platform,
+        cloud,
+        externalId,
+        formatInstant(createdAt),
+        name ?? "",
+      ]);
+      const titles = ["ID", "PLATFORM", "CLOUD", "EXTERNAL ID", "CREATED", "NAME"];
+      console.log(renderTable(titles, cells, styleFor(process.stdout, process.env)));
+    });
+}
+
+function registerCreate(project: Command, platform: "meta" | "partner", description: string): void {
+  project
+    .command(`create-${platform}`)
+    .description(description)
+    .requiredOption(
+      "--external-id <id>",
+      `what it is known by, once among all projects of platform ${platform}`,
+    )
+    .option("--name <name>", "what people call it")
+    .action(async (options: { externalId: string; name?: string }) => {
+      const { externalId, name = null } = options;
+      const made = await withDatabase(readSettings(process.env), (db) =>
+        createProject(db, { platform, cloud: platform, externalId, name }, null, ACTOR),
+      );
+      console.log(made.id);
+    });
+}
+
+/** Every project, by (cloud, external_id); read in pages, so that no statement is long. */
+async function allProjects(db: Database): Promise<ProjectRow[]> {
+  const all: ProjectRow[] = [];
+  for (;;) {
+    const after = all.at(-1) ?? null;
+    const filter = { platform: null, cloud: null, externalId: null };
+    const rows = await pageOfProjects(db, filter, { limit: ROWS_AT_ONCE, after });
+    all.push(...rows);
+    if (rows.length < ROWS_AT_ONCE) return all;
+  }
+}

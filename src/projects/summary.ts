@@ -1,0 +1,128 @@
+/** What a project had, and for how long, within a window: folded from the whole histories of its resources. */
+import type { ProjectPair } from "../access/callers.ts";
+import type { Queryable } from "../database/connection.ts";
+import type { Instant } from "../event/instant.ts";
+import { Problem } from "../problem.ts";
+import { type KeyedEvent, type LocalKey, nextOfHistories } from "../projection/queries.ts";
+import { compareBytes, type FoldEvent } from "../timeline/fold.ts";
+import { activityIn, type Window } from "./activity.ts";
+import { hasMoreEvents, livingResources, type OwnedResource, resourcesEverOf } from "./summary-queries.ts";
+
+/** More events than this are not folded for one answer. */
+export const MAX_EVENTS = 100_000;
+/** So many events are read at once: their payloads may be large. */
+const EVENTS_A_PAGE = 2_000;
+const MICROS_A_MINUTE = 60_000_000n;
+
+/** What one resource type did. */
+export interface TypeActivity {
+  readonly resourceType: string;
+  readonly created: number;
+  readonly deleted: number;
+  /** Cut off, after everything of the type was added up. */
+  readonly totalMinutes: bigint;
+  readonly activeNow: number;
+}
+
+/**
+ * Sums a project's window up, a row for each type that it ever had a resource of, by type. Run it on one snapshot.
+ * @param now open intervals end here.
+ * @throws Problem history_too_long where its resources have more than `MAX_EVENTS` events.
+ */
+export async function summarize(
+  db: Queryable,
+  pair: ProjectPair,
+  window: Window,
+  now: Instant,
+): Promise<TypeActivity[]> {
+  if (await hasMoreEvents(db, pair, MAX_EVENTS)) throw tooLong();
+  const resources = await resourcesEverOf(db, pair, MAX_EVENTS);
+  if (resources.reduce((sum, { events }) => sum + events, 0) > MAX_EVENTS) throw tooLong();
+  const living = await livingResources(db, pair);
+
+  const types = new Map<string, { created: number; deleted: number; owned: bigint }>();
+  for await (const { resourceType, history } of historiesOf(db, pair.cloud, resources)) {
+    const { created, deleted, owned } = activityIn(history, pair.projectId, window, now);
+    const sum = types.get(resourceType) ?? { created: 0, deleted: 0, owned: 0n };
+    types.set(resourceType, {
+      created: sum.created + created,
+      deleted: sum.deleted + deleted,
+      owned: sum.owned + owned,
+    });
+  }
+  return [...types]
+    .sort(([a], [b]) => compareBytes(a, b))
+    .map(([resourceType, { created, deleted, owned }]) => ({
+      resourceType,
+      created,
+      deleted,
+      totalMinutes: owned / MICROS_A_MINUTE,
+      activeNow: living.get(resourceType) ?? 0,
+    }));
+}
+
+function tooLong(): Problem {
+  return new Problem("history_too_long", `the project's resources have more than ${MAX_EVENTS} events`);
+}
+
+interface History extends LocalKey {
+  readonly history: readonly FoldEvent[];
+}
+
+/** The histories, one after the other, each whole; what is read at once is bounded. */
+async function* historiesOf(
+  db: Queryable,
+  cloud: string,
+  resources: readonly OwnedResource[],
+): AsyncGenerator<History> {
+  for (const keys of portions(resources)) {
+    let open: (LocalKey & { history: FoldEvent[] }) | null = null;
+    for await (const { resourceType, resourceId, event } of eventsOf(db, cloud, keys)) {
+      if (open !== null && (open.resourceType !== resourceType || open.resourceId !== resourceId)) {
+        yield open;
+        open = null;
+      }
+      open ??= { resourceType, resourceId, history: [] };
+      // A size decides where an interval ends and another begins, never for how long the project had the resource.
+      open.history.push({ ...event, size: null });
+    }
+    if (open !== null) yield open;
+  }
+}
+
+/** Neighbouring resources with `EVENTS_A_PAGE` events together, or a single one with more. */
+function* portions(resources: readonly OwnedResource[]): Generator<OwnedResource[]> {
+  let portion: OwnedResource[] = [];
+  let events = 0;
+  for (const resource of resources) {
+    if (portion.length > 0 && events + resource.events > EVENTS_A_PAGE) {
+      yield portion;
+      portion = [];
+      events = 0;
+    }
+    portion.push(resource);
+    events += resource.events;
+  }
+  if (portion.length > 0) yield portion;
+}
+
+/** The events of a portion, resource by resource in fold order, a page at a time. */
+async function* eventsOf(
+  db: Queryable,
+  cloud: string,
+  portion: readonly LocalKey[],
+): AsyncGenerator<KeyedEvent> {
+  let waiting = portion;
+  let last: KeyedEvent | null = null;
+  for (;;) {
+    const page: KeyedEvent[] = await nextOfHistories(db, cloud, waiting, last?.event ?? null, EVENTS_A_PAGE);
+    yield* page;
+    last = page.at(-1) ?? null;
+    if (last === null || page.length < EVENTS_A_PAGE) return;
+    const { resourceType, resourceId } = last;
+    const reached = waiting.findIndex(
+      (key) => key.resourceType === resourceType && key.resourceId === resourceId,
+    );
+    waiting = waiting.slice(reached);
+  }
+}
