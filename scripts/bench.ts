@@ -4,7 +4,7 @@
  *
  *   api    POST /api/v1/events, keep-alive, bodies made beforehand
  *   floor  the same rows by two plain statements a batch: no HTTP, no checks, nothing read back
- *   items  one statement after the other for each item: insert the event; lock and read the row; write the row
+ *   items  one statement after the other for each item: insert the event; lock the row; read it; write it
  *
  * Every run starts from the same tables; what contestants leave behind is compared. docs/performance.md has figures.
  */
@@ -53,7 +53,7 @@ const program = new Command("bench")
   .option("--parts <names>", `what to measure, of ${PARTS.join(",")}`, parts, PARTS)
   .option("--connections <list>", "numbers of connections", numbers, [1, 4, 8])
   .option("--repeats <n>", "runs of each contestant; they take turns", number(1), 3)
-  .option("--seconds <s>", "about how long one run is timed", number(0.1), 2)
+  .option("--budget <s>", "about how long all of it may take, but for the run for memory", number(1), 220)
   .option("--delay <ms>", "what the proxy adds to each round trip to the database", number(0), 0.5)
   .option("--minutes <m>", "how long the run is that memory is watched over", number(0.01), 0.25)
   .option("--dir <path>", "where the database goes; its disk is what is measured", tmpdir())
@@ -64,14 +64,14 @@ const options = program.opts<{
   parts: string[];
   connections: number[];
   repeats: number;
-  seconds: number;
+  budget: number;
   delay: number;
   minutes: number;
   dir: string;
 }>();
 
 /** Batches that there are known resources for. */
-const MOST_BATCHES = 72;
+const MOST_BATCHES = 64;
 const MEMORY_CONNECTIONS = 4;
 const begun = performance.now();
 
@@ -91,6 +91,7 @@ async function takeTurns(
     for (const { contestant, batches, warmup } of repeat % 2 === 0 ? contestants : contestants.toReversed()) {
       const measured = await session.measure(route, { contestant, connections, batches, warmup });
       all.push(measured);
+      runsLeft--;
       say(`${connections} connections, ${contestant}: ${Math.round(measured.rate)} events/s`);
     }
   }
@@ -152,12 +153,26 @@ function print(title: string, all: readonly Measurement[], contestants: readonly
   );
 }
 
-/** How many batches fill the time of one run, by a first, discarded one. */
+/** The shortest run that still says something, in seconds. */
+const SHORTEST_RUN = 0.75;
+/** Runs of each contestant that are still to come; the budget is shared out among them. */
+let runsLeft =
+  options.repeats *
+  options.connections.length *
+  (options.parts.filter((part) => part === "floor" || part === "items").length +
+    (options.parts.includes("floor") || options.parts.includes("items") ? 1 : 0) +
+    (options.parts.includes("delay") ? 2 : 0));
+
+/** How many batches fill one run's share of the budget, by a first, discarded run that also warms the program up. */
 async function batchesFor(session: Session, route: Route, contestant: Contestant): Promise<number> {
-  const batches = contestant === "items" ? 1 : 8;
+  const batches = contestant === "items" ? 1 : MOST_BATCHES;
   const connections = contestant === "items" ? 1 : 4;
+  const from = performance.now();
   const { rate } = await session.measure(route, { contestant, connections, batches, warmup: 0 });
-  return Math.max(1, Math.round((rate * options.seconds) / 1000));
+  const now = performance.now();
+  const around = (now - from) / 1000 - (batches * 1000) / rate;
+  const share = (options.budget - (now - begun) / 1000) / runsLeft - around;
+  return Math.max(1, Math.round((rate * Math.max(SHORTEST_RUN, share)) / 1000));
 }
 
 async function loopback(session: Session, route: Route): Promise<void> {
@@ -182,12 +197,12 @@ async function tuneDelay(session: Session, proxy: DelayingProxy, url: string): P
   const direct = await roundTrip(session.databaseUrl, 500);
   let through = 0;
   proxy.delayMs = options.delay;
-  for (let step = 0; step < 4; step++) {
-    through = await roundTrip(url, 500);
-    if (Math.abs(through - direct - options.delay) < 0.02) break;
+  for (let step = 0; step < 6; step++) {
+    through = await roundTrip(url, 1000);
+    if (Math.abs(through - direct - options.delay) < 0.01) break;
     proxy.delayMs = Math.max(0, proxy.delayMs + options.delay - (through - direct));
   }
-  through = await roundTrip(url, 500);
+  through = await roundTrip(url, 1000);
   return `SELECT 1 takes ${direct.toFixed(3)} ms directly and ${through.toFixed(3)} ms through the proxy: ${(through - direct).toFixed(3)} ms added`;
 }
 

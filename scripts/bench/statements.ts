@@ -47,7 +47,7 @@ async function upsertRows(db: Queryable, rows: string): Promise<void> {
         last_event_id = excluded.last_event_id, last_event_type = excluded.last_event_type, size = excluded.size`;
 }
 
-/** One statement after the other for each item: insert the event; lock and read the row; write it. */
+/** One statement after the other for each item: insert the event; lock the row; read it; write it. */
 export async function writeItemByItem(db: Database, items: readonly Item[]): Promise<void> {
   await db.begin(async (tx) => {
     for (const [i, { eventId, timestamp, eventType, payload, resource, after }] of items.entries()) {
@@ -59,11 +59,14 @@ export async function writeItemByItem(db: Database, items: readonly Item[]): Pro
                 ${eventType}, ${PLATFORM}, ${CLOUD}, ${resourceType}, ${resourceId}, ${projectId}, 'collector',
                 ${payload}::text::jsonb)`;
       await tx`
+        SELECT 1 AS there FROM current_resources
+        WHERE cloud = ${CLOUD} AND resource_type = ${resourceType} AND resource_id = ${resourceId}
+        FOR UPDATE`;
+      await tx`
         SELECT created_at::text, deleted_at::text, first_event_at::text, last_event_at::text,
                last_received_at::text, state, size::text, last_event_id
         FROM current_resources
-        WHERE cloud = ${CLOUD} AND resource_type = ${resourceType} AND resource_id = ${resourceId}
-        FOR UPDATE`;
+        WHERE cloud = ${CLOUD} AND resource_type = ${resourceType} AND resource_id = ${resourceId}`;
       await tx`
         INSERT INTO current_resources (created_at, deleted_at, first_event_at, last_event_at, last_received_at,
                                        cloud, resource_type, resource_id, platform, project_id, state,
