@@ -180,6 +180,7 @@ interface Decimal {
   readonly negative: boolean;
   /** Empty for zero. */
   readonly digits: string;
+  readonly exponent: number;
   readonly point: number;
   /** Fractional digits that PostgreSQL's numeric keeps: it remembers trailing zeros. */
   readonly scale: number;
@@ -201,6 +202,7 @@ function decimalOf(number: string): Decimal {
   return {
     negative,
     digits: all.slice(first, last),
+    exponent,
     point: whole.length - first + exponent,
     scale: Math.max(0, fraction.length - exponent),
   };
@@ -210,6 +212,8 @@ function decimalOf(number: string): Decimal {
 const MAX_WHOLE_DIGITS = 131_072;
 /** … and this many after it. */
 const MAX_SCALE = 16_383;
+/** No number that fits has a larger exponent, but for zeros, whose exponents the database bounds elsewhere. */
+const MAX_EXPONENT = 150_000;
 
 /** What the database would make of an item: how deep it nests, and how its numbers come out. */
 export interface Measure {
@@ -246,7 +250,9 @@ export function measure(text: string): Measure {
         const number = text.slice(i, numberEnd);
         const decimal = decimalOf(number);
         const whole = decimal.digits === "" ? 1 : Math.max(1, decimal.point);
-        if (whole > MAX_WHOLE_DIGITS || decimal.scale > MAX_SCALE) overflow ??= number.slice(0, 40);
+        const tooLarge =
+          whole > MAX_WHOLE_DIGITS || decimal.scale > MAX_SCALE || Math.abs(decimal.exponent) > MAX_EXPONENT;
+        if (tooLarge) overflow ??= number.slice(0, 40);
         else growth += Math.max(0, writtenLength(decimal, whole) - length);
       }
       i = numberEnd;

@@ -1,6 +1,7 @@
 /** The read side's rows as the JSON texts that are answered. What the database gave as JSON goes in as it is. */
 
 import { formatInstant, type Instant } from "../event/instant.ts";
+import { quote } from "../event/json-text.ts";
 import { storedEventJson } from "../event/stored.ts";
 import { fold, foldEventOf, type Interval } from "../timeline/fold.ts";
 import type { History } from "./history.ts";
@@ -13,18 +14,18 @@ function instantJson(value: Instant | null): string {
 /** The component `Resource`. */
 export function resourceJson(row: ResourceRow): string {
   return (
-    `{"cloud":${JSON.stringify(row.cloud)}` +
-    `,"resource_type":${JSON.stringify(row.resourceType)}` +
-    `,"resource_id":${JSON.stringify(row.resourceId)}` +
-    `,"platform":${JSON.stringify(row.platform)}` +
-    `,"project_id":${JSON.stringify(row.projectId)}` +
-    `,"state":${JSON.stringify(row.state)}` +
+    `{"cloud":${quote(row.cloud)}` +
+    `,"resource_type":${quote(row.resourceType)}` +
+    `,"resource_id":${quote(row.resourceId)}` +
+    `,"platform":${quote(row.platform)}` +
+    `,"project_id":${quote(row.projectId)}` +
+    `,"state":${quote(row.state)}` +
     `,"size":${row.size}` +
     `,"created_at":${instantJson(row.createdAt)}` +
     `,"deleted_at":${instantJson(row.deletedAt)}` +
     `,"first_event_at":${instantJson(row.firstEventAt)}` +
     `,"last_event_at":${instantJson(row.lastEventAt)}` +
-    `,"last_event_type":${JSON.stringify(row.lastEventType)}` +
+    `,"last_event_type":${quote(row.lastEventType)}` +
     `,"last_payload":${row.lastPayload ?? "null"}}`
   );
 }
@@ -32,8 +33,8 @@ export function resourceJson(row: ResourceRow): string {
 function intervalJson(interval: Interval): string {
   return (
     `{"from":${instantJson(interval.from)},"to":${instantJson(interval.to)}` +
-    `,"state":${JSON.stringify(interval.state)},"size":${interval.size}` +
-    `,"project_id":${JSON.stringify(interval.projectId)}}`
+    `,"state":${quote(interval.state)},"size":${interval.size}` +
+    `,"project_id":${quote(interval.projectId)}}`
   );
 }
 

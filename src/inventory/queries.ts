@@ -50,11 +50,11 @@ export interface ResourceRow extends ResourceKey {
 }
 
 /**
- * The first `limit` keys of a list. Under a scope, each of its projects is a branch of its own that is read in
+ * The first `limit` rows of a list. Under a scope, each of its projects is a branch of its own that is read in
  * the list's order no further than the page needs; one query over all of them would sort their whole history.
  * @returns null where the scope and the filters have no project in common.
  */
-function pageOfKeys(
+function pageOf(
   statement: Statement,
   list: { readonly table: string; readonly key: string; readonly conditions: readonly string[] },
   narrowed: { readonly scope: Scope; readonly cloud: string | null; readonly projectId: string | null },
@@ -64,13 +64,13 @@ function pageOfKeys(
   const { scope, cloud, projectId } = narrowed;
   const cut = statement.limit(limit);
   const branch = (own: readonly string[]) =>
-    `SELECT ${key} FROM ${table} ${where([...own, ...conditions])} ORDER BY ${key} ${cut}`;
+    `SELECT * FROM ${table} ${where([...own, ...conditions])} ORDER BY ${key} ${cut}`;
   if (scope === null) return branch(statement.equals({ cloud, project_id: projectId }));
   const branches = scope
     .filter((own) => (cloud ?? own.cloud) === own.cloud && (projectId ?? own.projectId) === own.projectId)
     .map((own) => `(${branch(statement.equals({ cloud: own.cloud, project_id: own.projectId }))})`);
   if (branches.length === 0) return null;
-  return `SELECT ${key} FROM (${branches.join(" UNION ALL ")}) own ORDER BY ${key} ${cut}`;
+  return `SELECT * FROM (${branches.join(" UNION ALL ")}) own ORDER BY ${key} ${cut}`;
 }
 
 const EVENT_COLUMNS = `
@@ -133,11 +133,10 @@ export async function pageOfEvents(
     conditions.push(`(timestamp, event_id) > (${statement.instant(timestamp)}, ${statement.value(eventId)})`);
   }
   const list = { table: "events", key: "timestamp, event_id", conditions };
-  const keys = pageOfKeys(statement, list, { scope, ...filter }, page.limit);
-  if (keys === null) return [];
+  const found = pageOf(statement, list, { scope, ...filter }, page.limit);
+  if (found === null) return [];
   const rows: EventRow[] = await db.unsafe(
-    `SELECT ${EVENT_COLUMNS} FROM (${keys}) page JOIN events e USING (timestamp, event_id)
-      ORDER BY e.timestamp, e.event_id`,
+    `SELECT ${EVENT_COLUMNS} FROM (${found}) e ORDER BY e.timestamp, e.event_id`,
     statement.values,
   );
   return rows.map(storedEvent);
@@ -238,10 +237,10 @@ export async function pageOfResources(
   }
   const key = "cloud, resource_type, resource_id";
   const list = { table: "current_resources", key, conditions };
-  const keys = pageOfKeys(statement, list, { scope, ...filter }, page.limit);
-  if (keys === null) return [];
+  const found = pageOf(statement, list, { scope, ...filter }, page.limit);
+  if (found === null) return [];
   const rows: ProjectionRow[] = await db.unsafe(
-    `SELECT ${RESOURCE_COLUMNS} FROM (${keys}) page JOIN current_resources r USING (${key}) ${NEWEST_EVENT}
+    `SELECT ${RESOURCE_COLUMNS} FROM (${found}) r ${NEWEST_EVENT}
       ORDER BY r.cloud, r.resource_type, r.resource_id`,
     statement.values,
   );

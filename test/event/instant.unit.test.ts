@@ -71,6 +71,12 @@ describe("instants as they are answered", () => {
       const text = formatInstant(instant);
       if (parseInstant(text) !== instant) throw new Error(`${text} came back as something else`);
     }
+    // A day's last microsecond doesn't round into the next, where numbers are exact and past that.
+    for (const day of [-104_249n, -1n, 20_513n, 104_249n, 104_250n]) {
+      const last = instantFromMicros(String(day * 86_400_000_000n + 86_399_999_999n));
+      expect(parseInstant(formatInstant(last))).toBe(last);
+      expect(formatInstant(last)).toEndWith("T23:59:59.999999Z");
+    }
     expect(formatInstant(instantFromMicros(String(-146_097n * 86_400_000_000n)))).toBe(
       "1570-01-01T00:00:00Z",
     );
