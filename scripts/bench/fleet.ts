@@ -77,7 +77,7 @@ async function fill(tx: Transaction, seed: number): Promise<void> {
                             + least(n, 1) * ${draw(seed, "i * 1000 + n", 9, 86_400_000)} * interval '1 millisecond'
                   END AS at,
            CASE WHEN n = 0 THEN 'create' WHEN dies AND n = ${eventsEach - 1} THEN 'delete'
-                WHEN n % 3 = 0 THEN 'resize' WHEN n % 2 = 0 THEN 'power_on' ELSE 'power_off' END AS action,
+                WHEN (i + n) % 3 = 0 THEN 'resize' WHEN (i + n) % 2 = 0 THEN 'power_on' ELSE 'power_off' END AS action,
            CASE WHEN moves AND n >= 5 THEN 'project-' || mod(i, 500) ELSE project END AS project,
            (ARRAY[2, 4, 8, 16])[1 + n / 3 % 4] AS vcpus
       FROM fleet CROSS JOIN LATERAL generate_series(0, ${last}) n`);

@@ -10,9 +10,7 @@ import seedLoadbalancerType from "../../migrations/reporting/0006_seed_loadbalan
 import projectsAndRelations from "../../migrations/reporting/0007_projects_and_relations.sql" with {
   type: "text",
 };
-import deletesOfAResource from "../../migrations/reporting/0008_deletes_of_a_resource.sql" with {
-  type: "text",
-};
+import readIndexes from "../../migrations/reporting/0008_read_indexes.sql" with { type: "text" };
 import deadLetterWork from "../../migrations/reporting/0009_dead_letter_work.sql" with { type: "text" };
 
 /** One numbered file: what takes the schema one version up, and what takes it back. */
@@ -48,6 +46,6 @@ export const MIGRATIONS: readonly Migration[] = [
   readMigration(5, "hypertable", hypertable),
   readMigration(6, "seed_loadbalancer_type", seedLoadbalancerType),
   readMigration(7, "projects_and_relations", projectsAndRelations),
-  readMigration(8, "deletes_of_a_resource", deletesOfAResource),
+  readMigration(8, "read_indexes", readIndexes),
   readMigration(9, "dead_letter_work", deadLetterWork),
 ];
