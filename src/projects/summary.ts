@@ -3,15 +3,21 @@ import type { ProjectPair } from "../access/callers.ts";
 import type { Queryable } from "../database/connection.ts";
 import type { Instant } from "../event/instant.ts";
 import { Problem } from "../problem.ts";
-import { type KeyedEvent, type LocalKey, nextOfHistories } from "../projection/queries.ts";
+import type { KeyedEvent, LocalKey } from "../projection/queries.ts";
 import { compareBytes, type FoldEvent } from "../timeline/fold.ts";
 import { activityIn, type Window } from "./activity.ts";
-import { hasMoreEvents, livingResources, type OwnedResource, resourcesEverOf } from "./summary-queries.ts";
+import {
+  hasMoreEvents,
+  livingResources,
+  nextOfLives,
+  type OwnedResource,
+  resourcesEverOf,
+} from "./summary-queries.ts";
 
 /** More events than this are not folded for one answer. */
 export const MAX_EVENTS = 100_000;
-/** So many events are read at once: their payloads may be large. */
-const EVENTS_A_PAGE = 2_000;
+/** So many events are read at once. */
+const EVENTS_A_PAGE = 20_000;
 const MICROS_A_MINUTE = 60_000_000n;
 
 /** What one resource type did. */
@@ -83,8 +89,7 @@ async function* historiesOf(
         open = null;
       }
       open ??= { resourceType, resourceId, history: [] };
-      // A size decides where an interval ends and another begins, never for how long the project had the resource.
-      open.history.push({ ...event, size: null });
+      open.history.push(event);
     }
     if (open !== null) yield open;
   }
@@ -115,7 +120,7 @@ async function* eventsOf(
   let waiting = portion;
   let last: KeyedEvent | null = null;
   for (;;) {
-    const page: KeyedEvent[] = await nextOfHistories(db, cloud, waiting, last?.event ?? null, EVENTS_A_PAGE);
+    const page: KeyedEvent[] = await nextOfLives(db, cloud, waiting, last?.event ?? null, EVENTS_A_PAGE);
     yield* page;
     last = page.at(-1) ?? null;
     if (last === null || page.length < EVENTS_A_PAGE) return;

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { type Instant, parseInstant } from "../../src/event/instant.ts";
 import { activityIn } from "../../src/projects/activity.ts";
-import type { FoldEvent } from "../../src/timeline/fold.ts";
+import { compareFoldOrder, type FoldEvent, fold } from "../../src/timeline/fold.ts";
+import { foldEvent, generateHistory, randomFrom, seedOfRun } from "../ingest/history-generator.ts";
 
 function instant(text: string): Instant {
   const value = parseInstant(text);
@@ -132,4 +133,26 @@ describe("what is open ends now", () => {
   ])("%s", (_, now, days) => {
     expect(activityIn(open, "p", MARCH, now).owned).toBe(days * DAY);
   });
+});
+
+test("the time is that of the intervals, and needs neither states nor sizes", () => {
+  const seed = seedOfRun();
+  const random = randomFrom(seed);
+  for (let n = 0; n < 5_000; n++) {
+    const events = generateHistory(random, "r")
+      .map((generated, at) => foldEvent(generated, (LATER + BigInt(at)) as Instant))
+      .sort(compareFoldOrder);
+    const bare = events.map((event) => ({ ...event, state: null, size: null }));
+    let expected = 0n;
+    for (const { projectId, from, to } of fold(events).intervals) {
+      if (projectId === "p1") expected += (to ?? LATER) - from;
+    }
+    const activity = activityIn(bare, "p1", { from: day(1), to: LATER }, LATER);
+    expect(activity.owned, `TEST_SEED=${seed}, history ${n}`).toBe(expected);
+    // Both owners together count each first create and each end of a life once.
+    const other = activityIn(bare, "p2", { from: day(1), to: LATER }, LATER);
+    const row = fold(events).row;
+    const dead = row !== null && row.deletedAt !== null ? 1 : 0;
+    expect(activity.deleted + other.deleted, `TEST_SEED=${seed}, history ${n}`).toBeGreaterThanOrEqual(dead);
+  }
 });

@@ -242,10 +242,10 @@ describe("long histories", () => {
                                                          'size', jsonb_build_object('n', n))
       FROM generate_series(0, ${n - 1}::int) n`;
 
-  test("are read page by page: a long one between short ones", async () => {
+  test("are read page by page: one longer than a page between short ones", async () => {
     const id = await project(server, "long");
     await store("long", "a", 10);
-    await store("long", "b", 4_500, "2026-03-02T00:00:00Z");
+    await store("long", "b", 25_000, "2026-03-02T00:00:00Z");
     await store("long", "c", 2_000, "2026-03-03T00:00:00Z");
     await store("long", "d", 1);
     // From their creates to the end of March: 31, 30, 29 and 31 days.
