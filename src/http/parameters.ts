@@ -116,18 +116,18 @@ export function namesParam<const N extends string>(
 
 const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/;
 
+function readUuid(value: unknown): string | Refused {
+  return typeof value === "string" && UUID.test(value) ? value.toLowerCase() : new Refused("must be a UUID");
+}
+
 /** A UUID, read in lower case, which is how the database writes them. */
 export function uuidParam(description: string): TUnsafe<string> {
-  return kind({ type: "string", format: "uuid", pattern: UUID.source, description }, (value) =>
-    typeof value === "string" && UUID.test(value) ? value.toLowerCase() : new Refused("must be a UUID"),
-  );
+  return kind({ type: "string", format: "uuid", pattern: UUID.source, description }, readUuid);
 }
 
 /** An id in a path: as `uuidParam`, but documented by reference to the component `Uuid`. */
 export function idParam(description: string): TUnsafe<string> {
-  return kind({ $ref: "Uuid", description }, (value) =>
-    typeof value === "string" && UUID.test(value) ? value.toLowerCase() : new Refused("must be a UUID"),
-  );
+  return kind({ $ref: "Uuid", description }, readUuid);
 }
 
 /** `limit` of every paged list. */
