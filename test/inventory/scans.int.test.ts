@@ -1,0 +1,266 @@
+/**
+ * No page is read by going through a table: on tables large enough for the planner to mean it, every filter's
+ * statement is explained as it is sent, and run.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { recording } from "../../scripts/bench/recorded.ts";
+import { type LogFilter, pageOfLog } from "../../src/access/log.ts";
+import type { Queryable } from "../../src/database/connection.ts";
+import { snapshot } from "../../src/database/snapshot.ts";
+import { type DeadLetterFilter, pageOfDeadLetters } from "../../src/dead-letters/queries.ts";
+import { type Instant, parseInstant } from "../../src/event/instant.ts";
+import {
+  type EventFilter,
+  historyOf,
+  pageOfEvents,
+  pageOfResources,
+  type ResourceFilter,
+} from "../../src/inventory/queries.ts";
+import { pageOfProjects } from "../../src/projects/queries.ts";
+import { pageOfRuns } from "../../src/reconcile/queries.ts";
+import { type TestDatabase, testDatabase } from "../support/database.ts";
+
+/** Rows of each table. */
+const ROWS = 40_000;
+/** Rows that a page of `LIMIT` may look at: what a filter that every tenth row passes needs, and some more. */
+const MOST = 4_000;
+const LIMIT = 101;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+  const { db } = database;
+  // Four clouds, ten types of resource, a hundred projects, fifty event types; one event in a thousand is a correction.
+  await db`
+    INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
+                        project_id, source, payload)
+    SELECT timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', now(), 'e' || i, 'x.t' || i % 50,
+           'openstack', 'c' || i % 4, 'type' || i % 10, 'r' || i / 10, 'p' || i % 100,
+           CASE WHEN i % 1000 = 0 THEN 'reconciliation' ELSE 'collector' END, '{"state":"on"}'
+      FROM generate_series(1, ${ROWS}::int) i`;
+  await db`
+    INSERT INTO current_resources (created_at, deleted_at, first_event_at, last_event_at, last_received_at, cloud,
+                                   resource_type, resource_id, platform, project_id, state, last_event_id,
+                                   last_event_type, size)
+    SELECT '2026-01-01T00:00:00Z', CASE WHEN i % 2 = 0 THEN timestamptz '2026-01-02T00:00:00Z' END,
+           '2026-01-01T00:00:00Z', timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', now(), 'c' || i % 4,
+           'type' || i % 10, 'r' || i, 'openstack', 'p' || i % 100, CASE i % 10 WHEN 0 THEN 'off' ELSE 'on' END,
+           'e' || i, 'x.t' || i % 50, '{}'
+      FROM generate_series(1, ${ROWS}::int) i`;
+  await db`
+    INSERT INTO rejected_events (received_at, reason, reason_kind, source, raw, item_cloud, resolved_at)
+    SELECT timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', 'schema: x',
+           CASE i % 10 WHEN 0 THEN 'size_schema' ELSE 'schema' END, 'collector', '{}', 'c' || i % 4,
+           CASE i % 3 WHEN 0 THEN now() END
+      FROM generate_series(1, ${ROWS}::int) i`;
+  await db`
+    INSERT INTO audit_log (at, actor, action, object_type, object_id)
+    SELECT timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', 'actor' || i % 20,
+           CASE i % 100 WHEN 0 THEN 'token.create' ELSE 'events.ingest' END,
+           CASE i % 100 WHEN 0 THEN 'token' ELSE 'batch' END, i::text
+      FROM generate_series(1, ${ROWS}::int) i`;
+  await db`
+    INSERT INTO sync_runs (started_at, finished_at, cloud, platform, status)
+    SELECT timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', now(), 'c' || i % 4, 'openstack',
+           CASE i % 10 WHEN 0 THEN 'failed' ELSE 'completed' END
+      FROM generate_series(1, ${ROWS}::int) i`;
+  await db`
+    INSERT INTO projects (platform, cloud, external_id)
+    SELECT 'openstack', 'c' || i % 4, 'p' || i FROM generate_series(1, ${ROWS}::int) i`;
+  await db`VACUUM (ANALYZE) events, current_resources, rejected_events, audit_log, sync_runs, projects`;
+}, 60_000);
+afterAll(() => database.drop());
+
+interface Plan {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows": number;
+  readonly "Actual Loops": number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly "Rows Removed by Index Recheck"?: number;
+  readonly Plans?: readonly Plan[];
+}
+
+/** Every node that reads a table or an index. */
+function scans(plan: Plan): Plan[] {
+  return [...(plan["Node Type"].endsWith("Scan") ? [plan] : []), ...(plan.Plans ?? []).flatMap(scans)];
+}
+
+/** How many rows it has looked at: those that it gave, and those that it let go. */
+function lookedAt(scan: Plan): number {
+  const removed = (scan["Rows Removed by Filter"] ?? 0) + (scan["Rows Removed by Index Recheck"] ?? 0);
+  return (scan["Actual Rows"] + removed) * scan["Actual Loops"];
+}
+
+/** Runs a read, and explains each statement of it. */
+async function plansOf(read: (tx: Queryable) => Promise<unknown>): Promise<Plan[]> {
+  return await snapshot(database.db, async (tx) => {
+    const statements: string[] = [];
+    await read(recording(tx, statements));
+    const plans: Plan[] = [];
+    for (const statement of statements) {
+      const [row]: { "QUERY PLAN": { Plan: Plan }[] }[] = await tx.unsafe(
+        `EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ${statement}`,
+      );
+      const plan = row?.["QUERY PLAN"][0]?.Plan;
+      if (plan === undefined) throw new Error(`no plan for ${statement}`);
+      plans.push(plan);
+    }
+    expect(plans.length).toBeGreaterThan(0);
+    return plans;
+  });
+}
+
+async function expectNoScan(read: (tx: Queryable) => Promise<unknown>): Promise<void> {
+  const found = (await plansOf(read)).flatMap(scans);
+  expect(found.length).toBeGreaterThan(0);
+  for (const scan of found) {
+    expect(scan["Node Type"]).not.toBe("Seq Scan");
+    expect(lookedAt(scan), JSON.stringify(scan)).toBeLessThanOrEqual(MOST);
+  }
+}
+
+function at(text: string): Instant {
+  const parsed = parseInstant(text);
+  if (typeof parsed === "string") throw new Error(parsed);
+  return parsed;
+}
+
+const FROM = at("2026-01-10T00:00:00Z");
+const TO = at("2026-01-20T00:00:00Z");
+const page = <P>(after: P | null) => ({ limit: LIMIT, after });
+
+describe("a page of events", () => {
+  const none: EventFilter = {
+    cloud: null,
+    platform: null,
+    projectId: null,
+    resourceType: null,
+    resourceId: null,
+    eventType: null,
+    source: null,
+    from: null,
+    to: null,
+  };
+  const filters: [string, Partial<EventFilter>][] = [
+    ["nothing", {}],
+    ["cloud", { cloud: "c1" }],
+    ["platform", { platform: "openstack" }],
+    ["project", { projectId: "p7" }],
+    ["resource type", { resourceType: "type3" }],
+    ["resource", { cloud: "c0", resourceType: "type0", resourceId: "r7" }],
+    ["event type", { eventType: "x.t3" }],
+    ["an event type that isn't there", { eventType: "x.t" }],
+    ["source", { source: "collector" }],
+    ["the rarer source", { source: "reconciliation" }],
+    ["from", { from: FROM }],
+    ["to", { to: TO }],
+    ["a window of a project", { projectId: "p7", from: FROM, to: TO }],
+    ["a window of a type", { eventType: "x.t3", from: FROM, to: TO }],
+  ];
+  test.each(filters)("by %s", async (_, some) => {
+    await expectNoScan((tx) => pageOfEvents(tx, null, { ...none, ...some }, page(null)));
+  });
+
+  test("deep in the walk", async () => {
+    const after = { timestamp: at("2026-01-25T00:00:00Z"), eventId: "e" };
+    await expectNoScan((tx) => pageOfEvents(tx, null, none, page(after)));
+    await expectNoScan((tx) => pageOfEvents(tx, null, { ...none, eventType: "x.t3" }, page(after)));
+  });
+
+  test("under a scope of two projects", async () => {
+    const scope = [
+      { cloud: "c3", projectId: "p7" },
+      { cloud: "c0", projectId: "p8" },
+    ];
+    await expectNoScan((tx) => pageOfEvents(tx, scope, none, page(null)));
+  });
+});
+
+describe("a page of resources", () => {
+  const none: ResourceFilter = {
+    cloud: null,
+    platform: null,
+    projectId: null,
+    resourceType: null,
+    state: null,
+    status: "active",
+  };
+  const filters: [string, Partial<ResourceFilter>][] = [
+    ["nothing", {}],
+    ["status deleted", { status: "deleted" }],
+    ["status all", { status: "all" }],
+    ["cloud", { cloud: "c2" }],
+    ["platform", { platform: "openstack" }],
+    ["project", { projectId: "p7" }],
+    ["cloud and type", { cloud: "c1", resourceType: "type3" }],
+    ["state", { state: "off", status: "all" }],
+  ];
+  test.each(filters)("by %s", async (_, some) => {
+    await expectNoScan((tx) => pageOfResources(tx, null, { ...none, ...some }, page(null)));
+  });
+
+  test("deep in the walk", async () => {
+    const after = { cloud: "c2", resourceType: "type2", resourceId: "r2" };
+    await expectNoScan((tx) => pageOfResources(tx, null, none, page(after)));
+  });
+
+  test("under a scope of two projects", async () => {
+    const scope = [
+      { cloud: "c3", projectId: "p7" },
+      { cloud: "c0", projectId: "p8" },
+    ];
+    await expectNoScan((tx) => pageOfResources(tx, scope, none, page(null)));
+  });
+});
+
+test("a resource's history", async () => {
+  await expectNoScan((tx) => historyOf(tx, { cloud: "c0", resourceType: "type0", resourceId: "r7" }, null));
+});
+
+describe("a page of dead letters", () => {
+  const none: DeadLetterFilter = { from: null, to: null, kind: null, cloud: null };
+  const filters: [string, Partial<DeadLetterFilter>][] = [
+    ["nothing", {}],
+    ["kind", { kind: "size_schema" }],
+    ["cloud", { cloud: "c1" }],
+    ["window", { from: FROM, to: TO }],
+  ];
+  for (const status of ["open", "resolved", "all"] as const) {
+    test.each(filters)(`${status}, by %s`, async (_, some) => {
+      await expectNoScan((tx) => pageOfDeadLetters(tx, { ...none, ...some }, status, page(null)));
+    });
+  }
+});
+
+describe("a page of the audit log", () => {
+  const none: LogFilter = { actor: null, action: null, objectType: null, from: null, to: null };
+  const filters: [string, Partial<LogFilter>][] = [
+    ["nothing", {}],
+    ["actor", { actor: "actor7" }],
+    ["action", { action: "events.ingest" }],
+    ["a rarer action", { action: "token.create" }],
+    ["object type", { objectType: "token" }],
+    ["window", { from: FROM, to: TO }],
+  ];
+  test.each(filters)("by %s", async (_, some) => {
+    await expectNoScan((tx) => pageOfLog(tx, { ...none, ...some }, page(null)));
+  });
+});
+
+test.each([
+  ["nothing", null, null],
+  ["cloud", "c1", null],
+  ["status", null, "failed"],
+] as const)("a page of sync runs, by %s", async (_, cloud, status) => {
+  await expectNoScan((tx) => pageOfRuns(tx, { cloud, status }, page(null)));
+});
+
+test.each([
+  ["nothing", null, null, null],
+  ["platform", "openstack", null, null],
+  ["cloud", null, "c1", null],
+  ["external id", null, null, "p77"],
+])("a page of projects, by %s", async (_, platform, cloud, externalId) => {
+  await expectNoScan((tx) => pageOfProjects(tx, { platform, cloud, externalId }, page(null)));
+});
