@@ -26,7 +26,8 @@ BEGIN
       named := CASE WHEN json_typeof(letter.raw::json) = 'object'
                      AND json_typeof(letter.raw::json -> 'cloud') = 'string'
                     THEN letter.raw::json ->> 'cloud' END;
-    EXCEPTION WHEN data_exception THEN
+    -- Too deep for json is a program limit.
+    EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
       named := NULL;
     END;
     UPDATE rejected_events

@@ -25,8 +25,8 @@ export interface PoolOptions {
  *
  * The limits travel as startup parameters, so that they hold from a connection's first statement on and cost no
  * round trip. PgBouncer refuses startup parameters that it does not know: there,
- * `ignore_startup_parameters` for each of them and the same
- * limits on the role (`ALTER ROLE … SET`).
+ * `ignore_startup_parameters` for each of them, and all
+ * of them on the role (`ALTER ROLE … SET`): durability rests on one, the fold on another.
  *
  * No idleTimeout and no maxLifetime: bun:sql lets both kill a running query.
  * @throws {TypeError} for a URL that `parseDatabaseUrl` refuses
@@ -41,6 +41,9 @@ export function openPool(target: DatabaseTarget, options: PoolOptions): Database
     // relies on each statement seeing what was committed before it.
     synchronous_commit: "on",
     default_transaction_isolation: "read committed",
+    // A list over a project of fifty events and one over a project of fifty million want different plans. Planning
+    // costs a statement a fraction of a millisecond, and a plan made for an average project sorts the fifty million.
+    plan_cache_mode: "force_custom_plan",
   };
   const common = {
     adapter: "postgres",

@@ -57,7 +57,7 @@ export async function storeEvents(
   const accepted: Candidate[] = [];
   const replays = new Map<string, number>();
   // One cloud by a collector's scope; several only where nothing narrows the sender. The order is one everywhere.
-  for (const [cloud, candidates] of byCloud(all)) {
+  for (const [cloud, candidates] of byCloud(firstOfEach(all))) {
     const keys = candidates.map(({ event }) => event);
     const { now, known } = await findRows(tx, cloud, keys);
     const stored = await insertEvents(tx, cloud, source, candidates);
@@ -68,6 +68,17 @@ export async function storeEvents(
     replays.set(cloud, await projectEvents(tx, cloud, events, known));
   }
   return { accepted, replays };
+}
+
+/** Of items that are one event, the first: also where they name different clouds. */
+function firstOfEach(candidates: readonly Candidate[]): Candidate[] {
+  const seen = new Set<string>();
+  return candidates.filter(({ event }) => {
+    const key = `${event.timestamp} ${event.eventId}`;
+    const isFirst = !seen.has(key);
+    seen.add(key);
+    return isFirst;
+  });
 }
 
 function byCloud(candidates: readonly Candidate[]): [string, Candidate[]][] {

@@ -75,13 +75,33 @@ export async function projectEvents(
     if (!known.has(key)) asNew.push({ resourceType, resourceId, row: foldOnto(null, list) });
   }
   const inserted = asNew.length === 0 ? new Set<string>() : await insertRows(tx, cloud, asNew);
-  const toLock: LocalKey[] = [];
-  for (const [key, resource] of news) if (!inserted.has(key)) toLock.push(resource);
-  if (toLock.length === 0) return 0;
+  let waiting: LocalKey[] = [];
+  for (const [key, resource] of news) if (!inserted.has(key)) waiting.push(resource);
+  let replays = 0;
+  while (waiting.length > 0) {
+    const rows = await lockRows(tx, cloud, waiting);
+    replays += await projectOnto(tx, cloud, rows, news);
+    const locked = new Set(rows.map(keyOf));
+    const vanished = waiting.filter((key) => !locked.has(keyOf(key)));
+    if (vanished.length === 0) break;
+    // Only a rebuild that clears damage away removes a row; the resource has a history now, so it gets one again.
+    replays += vanished.length;
+    const restored = await insertRows(tx, cloud, await replay(tx, cloud, vanished));
+    waiting = vanished.filter((key) => !restored.has(keyOf(key)));
+  }
+  return replays;
+}
 
+/** Folds the new events onto locked rows; gives how many histories had to be replayed. */
+async function projectOnto(
+  tx: Transaction,
+  cloud: string,
+  rows: readonly KeyedRow[],
+  news: ReadonlyMap<string, News>,
+): Promise<number> {
   const changed: KeyedRow[] = [];
   const late: LocalKey[] = [];
-  for (const { resourceType, resourceId, row } of await lockRows(tx, cloud, toLock)) {
+  for (const { resourceType, resourceId, row } of rows) {
     const fresh = news.get(keyOf({ resourceType, resourceId }))?.events ?? [];
     const first = fresh[0];
     if (first === undefined) continue;
@@ -90,7 +110,7 @@ export async function projectEvents(
     } else late.push({ resourceType, resourceId });
   }
   if (late.length > 0) changed.push(...(await replay(tx, cloud, late)));
-  await updateRows(tx, cloud, changed);
+  if (changed.length > 0) await updateRows(tx, cloud, changed);
   return late.length;
 }
 

@@ -243,20 +243,36 @@ export async function keysWithoutRow(
   return rows.map(({ rt, r }) => ({ resourceType: rt, resourceId: r }));
 }
 
-/** Removes rows between two keys (`upTo` null: to the end) that no event stands behind: only damage makes one. */
+/**
+ * Removes rows between two keys (`upTo` null: to the end) that no event stands behind: only damage makes one.
+ *
+ * Two statements, because a statement keeps its snapshot while it waits for a lock: ingest may just be giving
+ * such a row a history, and only a look after the lock was had sees it.
+ */
 export async function removeRowsWithoutHistory(
   tx: Transaction,
   filter: RebuildFilter,
   after: ResourceKey,
   upTo: ResourceKey | null,
 ): Promise<number> {
-  const removed: unknown[] = await tx`
-    DELETE FROM current_resources c
+  const suspects: { c: string; rt: string; r: string }[] = await tx`
+    SELECT c.cloud AS c, c.resource_type AS rt, c.resource_id AS r
+    FROM current_resources c
     WHERE (c.cloud, c.resource_type, c.resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
       AND (${upTo === null}::boolean OR (c.cloud, c.resource_type, c.resource_id)
            <= (${upTo?.cloud ?? ""}, ${upTo?.resourceType ?? ""}, ${upTo?.resourceId ?? ""}))
       AND (${filter.cloud}::text IS NULL OR c.cloud = ${filter.cloud}::text)
       AND (${filter.resourceType}::text IS NULL OR c.resource_type = ${filter.resourceType}::text)
+      AND NOT EXISTS (
+        SELECT FROM events e
+        WHERE e.cloud = c.cloud AND e.resource_type = c.resource_type AND e.resource_id = c.resource_id)
+    ORDER BY c.cloud, c.resource_type, c.resource_id
+    FOR UPDATE OF c`;
+  if (suspects.length === 0) return 0;
+  const removed: unknown[] = await tx`
+    DELETE FROM current_resources c
+    USING json_to_recordset(${JSON.stringify(suspects)}::text::json) AS s(c text, rt text, r text)
+    WHERE c.cloud = s.c AND c.resource_type = s.rt AND c.resource_id = s.r
       AND NOT EXISTS (
         SELECT FROM events e
         WHERE e.cloud = c.cloud AND e.resource_type = c.resource_type AND e.resource_id = c.resource_id)

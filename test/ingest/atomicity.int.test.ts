@@ -143,37 +143,3 @@ describe("the connection dies", () => {
     await ingester.close();
   });
 });
-
-test("hundreds of interleaved queries of different shapes over one pool never get each other's rows", async () => {
-  const pool = openPool(database.target, { maxConnections: 4 });
-  const asks = Array.from({ length: 600 }, (_, n) => async () => {
-    if (n % 5 === 0) {
-      const rows: { n: number; t: string }[] = await pool`SELECT ${n}::int AS n, ${`text ${n}`}::text AS t`;
-      return rows.length === 1 && rows[0]?.n === n && rows[0].t === `text ${n}`;
-    }
-    if (n % 5 === 1) {
-      const rows: { i: number }[] = await pool`SELECT i FROM generate_series(1, ${(n % 7) + 1}::int) AS i`;
-      return rows.length === (n % 7) + 1 && rows.every(({ i }, at) => i === at + 1);
-    }
-    if (n % 5 === 2) {
-      return await pool.begin(async (tx) => {
-        const [a]: { a: string }[] = await tx`SELECT ${`a${n}`}::text AS a`;
-        const [b]: { b: string }[] = await tx`SELECT ${`b${n}`}::text AS b, 1 AS one`;
-        return a?.a === `a${n}` && b?.b === `b${n}`;
-      });
-    }
-    if (n % 5 === 3) {
-      const failure: unknown = await pool`SELECT ${n}::int / 0 AS never`.then(
-        () => "no error",
-        (error: unknown) => error,
-      );
-      return faultOf(failure) === "data";
-    }
-    const rows: { j: string }[] = await pool`SELECT ${JSON.stringify({ n })}::text::jsonb::text AS j`;
-    return rows[0]?.j === `{"n": ${n}}`;
-  });
-  const answers = await Promise.all(asks.map((ask) => ask()));
-  expect(answers.filter((right) => !right)).toHaveLength(0);
-  expect(answers).toHaveLength(600);
-  await pool.close();
-});

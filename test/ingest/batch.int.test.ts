@@ -327,6 +327,21 @@ test("a registered document that cannot be applied refuses its own type's items 
   });
 });
 
+test("with the checks off, of one event under two clouds the first sent wins", async () => {
+  const open = await testServer({ settings: { auth: { mode: "disabled", internalToken: null } } });
+  try {
+    const same = { event_id: '"same"', timestamp: '"2026-03-01T08:00:00Z"' };
+    const first = itemText({ ...same, cloud: '"zz"', resource_id: '"first"' });
+    const second = itemText({ ...same, cloud: '"aa"', resource_id: '"second"' });
+    const response = await open.request("/api/v1/events", { method: "POST", body: `[${first},${second}]` });
+    expect(await response.json()).toEqual({ accepted: 1, duplicates: 1, rejected: [] });
+    const rows: { r: string }[] = await open.db.db`SELECT resource_id AS r FROM events`;
+    expect(rows.map(({ r }) => r)).toEqual(["first"]);
+  } finally {
+    await open.stop();
+  }
+});
+
 test("without a registered schema, TALLY_INGEST_REQUIRE_SIZE_SCHEMA refuses", async () => {
   const strict = await testServer({ settings: { requireSizeSchema: true } });
   try {

@@ -121,6 +121,67 @@ describe("damage", () => {
   });
 });
 
+describe("ingest and rebuild meet at a row that no event stands behind", () => {
+  const ghost = (id: string) => server.db.db`
+    INSERT INTO current_resources (first_event_at, last_event_at, last_received_at, cloud, resource_type, resource_id,
+                                   platform, project_id, state, last_event_id, last_event_type, size)
+    VALUES (now(), now(), now(), 'os-1', 'instance', ${id}, 'openstack', 'p', 's', 'e', 't.u', '{}')`;
+  const states = async (id: string) => {
+    const rows: { state: string }[] = await server.db.db`
+      SELECT state FROM current_resources WHERE cloud = 'os-1' AND resource_id = ${id}`;
+    return rows.map(({ state }) => state);
+  };
+  /** Waits until another connection of this database waits for a lock. */
+  const somebodyWaits = async () => {
+    for (let waiting = 0; waiting === 0; await Bun.sleep(10)) {
+      const rows: unknown[] = await server.db.db`
+        SELECT 1 AS one FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()`;
+      waiting = rows.length;
+    }
+  };
+
+  test("the rebuild waits for the ingest: the row stays", async () => {
+    await ghost("ghost-1");
+    const locked = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const blocker = server.db.db.begin(async (tx) => {
+      await tx`LOCK TABLE audit_log IN SHARE MODE`;
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+    const item = itemText({ resource_id: '"ghost-1"', timestamp: '"2026-12-31T00:00:00Z"' });
+    const ingest = ingestItems(server.db.db, [item]);
+    await somebodyWaits();
+    const rebuilding = rebuild('{"cloud":"os-1","resource_type":"instance"}');
+    await Bun.sleep(200);
+    release.resolve();
+    await blocker;
+    expect((await ingest).accepted).toBe(1);
+    expect((await rebuilding).status).toBe(200);
+    expect(await states("ghost-1")).toEqual(["active"]);
+  });
+
+  test("the ingest waits for the removal: the row comes back", async () => {
+    await ghost("ghost-2");
+    const removed = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const remover = server.db.db.begin(async (tx) => {
+      await tx`DELETE FROM current_resources WHERE resource_id = 'ghost-2'`;
+      removed.resolve();
+      await release.promise;
+    });
+    await removed.promise;
+    const ingest = ingestItems(server.db.db, [itemText({ resource_id: '"ghost-2"' })]);
+    await somebodyWaits();
+    release.resolve();
+    await remover;
+    expect((await ingest).accepted).toBe(1);
+    expect(await states("ghost-2")).toEqual(["active"]);
+  });
+});
+
 test("one history longer than a page of events is folded to its end", async () => {
   // 45,001 events: a create, then on and off in turn, a second apart; two pages and a bit.
   await server.db.db`
