@@ -1,18 +1,24 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ownServer, temporaryDirectory } from "../database/own-server.ts";
 import { emptyDatabase } from "../support/database.ts";
 import { place, readiness, run, serve, tally } from "./tally.ts";
 
 const MINUTE = 60_000;
-const NAMES = [
-  "0001_init",
-  "0002_seed_resource_types",
-  "0003_project_relations",
-  "0004_reconciliation",
-  "0005_hypertable",
-  "0006_seed_loadbalancer_type",
-];
+/** Every migration that the repository holds, so that none is forgotten in the executable. */
+const NAMES = readdirSync(join(import.meta.dir, "../../migrations/reporting"))
+  .filter((file) => file.endsWith(".sql"))
+  .map((file) => file.slice(0, -".sql".length))
+  .sort();
+
+/** What taking these back prints, the newest first. */
+function takenBack(names: readonly string[]): string {
+  return names
+    .map((name) => `${name} taken back\n`)
+    .reverse()
+    .join("");
+}
 
 function states(status: string): string[] {
   return status.split("\n").flatMap((line) => /^\d{4} +\S+ +(\S+)/.exec(line)?.slice(1) ?? []);
@@ -22,28 +28,22 @@ test(
   "the embedded database: up, down to 4, down to 0, up again",
   async () => {
     const at = place();
-    expect(states((await tally(at, "migrate", "status")).stdout)).toEqual(Array(6).fill("pending"));
+    expect(states((await tally(at, "migrate", "status")).stdout)).toEqual(NAMES.map(() => "pending"));
     const up = await tally(at, "migrate", "up");
     expect([up.code, up.stdout]).toEqual([0, NAMES.map((name) => `${name} applied\n`).join("")]);
     expect((await tally(at, "migrate", "up")).stdout).toBe("nothing to apply\n");
     const some = await tally(at, "migrate", "down", "--to", "4", "--yes");
-    expect(some.stdout).toBe("0006_seed_loadbalancer_type taken back\n0005_hypertable taken back\n");
+    expect(some.stdout).toBe(takenBack(NAMES.slice(4)));
     expect(states((await tally(at, "migrate", "status")).stdout)).toEqual([
       ...Array(4).fill("applied"),
-      "pending",
-      "pending",
+      ...NAMES.slice(4).map(() => "pending"),
     ]);
     const all = await tally(at, "migrate", "down", "--to", "0", "--yes");
-    expect(all.stdout).toBe(
-      [...NAMES.slice(0, 4)]
-        .reverse()
-        .map((name) => `${name} taken back\n`)
-        .join(""),
-    );
+    expect(all.stdout).toBe(takenBack(NAMES.slice(0, 4)));
     expect((await tally(at, "migrate", "down", "--to", "0", "--yes")).stdout).toBe("nothing to take back\n");
     const served = await serve(at);
     await readiness(served.url, 200);
-    expect(states((await tally(at, "migrate", "status")).stdout)).toEqual(Array(6).fill("applied"));
+    expect(states((await tally(at, "migrate", "status")).stdout)).toEqual(NAMES.map(() => "applied"));
     expect(await served.stop()).toBe(0);
     at.remove();
   },
