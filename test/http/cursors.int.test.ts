@@ -9,11 +9,12 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const LISTS = ["events", "resources", "rejected-events", "audit-log", "sync-runs"];
+const LISTS = ["events", "resources", "rejected-events", "audit-log", "sync-runs", "projects"];
 const POSITIONS: Record<string, string[]> = {
   events: ["1767225600000000", "event-1"],
   resources: ["os-prod", "instance", "1"],
   "rejected-events": ["1767225600000000", "0a1b2c3d-0000-4000-8000-00000000000f"],
+  projects: ["os-prod", "p1"],
   "audit-log": ["1767225600000000", "17"],
   "sync-runs": ["1767225600000000", "0a1b2c3d-0000-4000-8000-00000000000f"],
 };
@@ -47,7 +48,7 @@ describe.each(LISTS)("GET /api/v1/%s", (list) => {
       encodeCursor(list, [...(POSITIONS[list] ?? []), "more"]),
     ];
     // A position that starts with an instant must start with one that there is.
-    if (list !== "resources") {
+    if (list !== "resources" && list !== "projects") {
       for (const instant of ["", "x", "1.5", "-0", "99999999999999999999", "253402300800000000", " 1"]) {
         others.push(encodeCursor(list, [instant, POSITIONS[list]?.[1] ?? ""]));
       }

@@ -163,6 +163,55 @@ same(
 const runs = data(await client.GET("/api/v1/sync-runs", { headers: as(admin) }));
 same("runs", runs, { items: [], next_cursor: null });
 
+// Projects, their relations, and what one of them used.
+const page = data(
+  await client.GET("/api/v1/projects", {
+    headers: as(admin),
+    params: { query: { cloud: "eu1", external_id: "p1" } },
+  }),
+);
+const own = page.items[0]?.id ?? "";
+const group = data(
+  await client.POST("/api/v1/projects", {
+    headers: as(admin),
+    body: { platform: "meta", cloud: "meta", external_id: "group", metadata: { owner: "billing" } },
+  }),
+);
+const renamed = data(
+  await client.PATCH("/api/v1/projects/{id}", {
+    headers: as(admin),
+    params: { path: { id: own } },
+    body: { name: "Project one" },
+  }),
+);
+same("renamed", [renamed.name, renamed.external_id], ["Project one", "p1"]);
+const relation = data(
+  await client.POST("/api/v1/projects/{id}/relations", {
+    headers: as(admin),
+    params: { path: { id: own } },
+    body: { target_id: group.id, relation_type: "member_of" },
+  }),
+);
+const related = data(
+  await client.GET("/api/v1/projects/{id}/related", { headers: as(admin), params: { path: { id: own } } }),
+);
+same("related", related.items.length, 1);
+const closed = await client.DELETE("/api/v1/projects/{id}/relations/{relation_id}", {
+  headers: as(admin),
+  params: { path: { id: own, relation_id: relation.id } },
+});
+same("closed", closed.response.status, 204);
+const summary = data(
+  await client.GET("/api/v1/projects/{id}/summary", {
+    headers: as(project),
+    params: {
+      path: { id: own },
+      query: { from: "2026-03-01T00:00:00Z", to: "2026-04-01T00:00:00Z" },
+    },
+  }),
+);
+same("summary", JSON.stringify(summary).includes(`"total_minutes":${3 * 24 * 60}`), true);
+
 // Faults are typed, too.
 const forbidden = await client.GET("/api/v1/audit-log", { headers: as(project) });
 same("forbidden", [forbidden.response.status, forbidden.error?.status], [403, 403]);
