@@ -18,7 +18,7 @@ import { Session } from "./session.ts";
 import { startTally } from "./tally.ts";
 
 /** Runs before the clock counts, so that connections stand and caches are as warm for one side as for the other. */
-const WARMUP = 5;
+const WARMUP = 40;
 
 /** Milliseconds of each sample, by client. */
 interface Timed {
@@ -48,16 +48,15 @@ async function measure(
 ): Promise<Timed> {
   const statements: string[] = [];
   await snapshot(session.db, (tx) => read.run(recording(tx, statements)));
-  const sent = statements.filter((statement) => !/^\s*SET LOCAL/.test(statement));
   const [first = 0] = await timeByApi(server.url, server.token, read.path, 1);
   // Slow reads get fewer samples: about four seconds a side.
   const times = Math.max(5, Math.min(most, Math.floor(4_000 / first)));
   const warm = Math.min(WARMUP, times);
   await timeByApi(server.url, server.token, read.path, warm);
-  await timeByPsql(session, sent, warm);
+  await timeByPsql(session, statements, warm);
   const half = Math.ceil(times / 2);
   const before = await timeByApi(server.url, server.token, read.path, half);
-  const psql = await timeByPsql(session, sent, times);
+  const psql = await timeByPsql(session, statements, times);
   const after = await timeByApi(server.url, server.token, read.path, half);
   return { read, api: [...before, ...after], psql };
 }

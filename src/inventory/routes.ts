@@ -2,7 +2,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller, type Scope } from "../access/callers.ts";
-import { snapshot } from "../database/snapshot.ts";
 import { storedEventJson } from "../event/stored.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
@@ -155,7 +154,7 @@ export function inventoryRoutes(services: Services) {
           to: query.to ?? null,
         };
         const page = { limit: query.limit + 1, after: after(query.cursor, eventPosition) };
-        const rows = await snapshot(db, (tx) => pageOfEvents(tx, scope, filter, page));
+        const rows = await pageOfEvents(db, scope, filter, page);
         const { items, last } = cut(rows, query.limit);
         const next = last && encodeCursor("events", [String(last.timestamp), last.eventId]);
         return pageAnswer(items.map(storedEventJson), next);
@@ -177,7 +176,7 @@ export function inventoryRoutes(services: Services) {
           status: query.status,
         };
         const page = { limit: query.limit + 1, after: after(query.cursor, resourcePosition) };
-        const rows = await snapshot(db, (tx) => pageOfResources(tx, scope, filter, page));
+        const rows = await pageOfResources(db, scope, filter, page);
         const { items, last } = cut(rows, query.limit);
         const next = last && encodeCursor("resources", [last.cloud, last.resourceType, last.resourceId]);
         return pageAnswer(items.map(resourceJson), next);
