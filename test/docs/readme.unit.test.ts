@@ -32,7 +32,7 @@ test("what CI itself runs is what the README says", async () => {
   expect(tests?.command).toBe("npm ci && npm test");
   const ci = await page(".ci/run");
   expect(ci).toContain("npm ci ");
-  expect(ci).toContain(" npm test ");
+  expect(ci).toContain("npm test\n");
 });
 
 describe("blocksOf", () => {
