@@ -8,6 +8,8 @@ const TALLY = fileURLToPath(new URL("../../dist/tally", import.meta.url));
 interface Demo {
   readonly pid: number;
   readonly exited: Promise<number>;
+  /** Not yet ended: its number is still its own. */
+  runs(): boolean;
   output(): string;
   errors(): string;
   /** Waits until it has printed the text. */
@@ -45,6 +47,7 @@ function start(...options: string[]): Demo {
       await drained;
       return code;
     }),
+    runs: () => child.exitCode === null && child.signalCode === null,
     output: () => output,
     errors: () => errors,
     async printed(text) {
@@ -80,8 +83,8 @@ function processesIn(directory: string): string[] {
 }
 
 afterAll(() => {
-  for (const { pid } of started) {
-    if (existsSync(`/proc/${pid}`)) process.kill(-pid, "SIGKILL");
+  for (const demo of started) {
+    if (demo.runs()) process.kill(-demo.pid, "SIGKILL");
   }
 });
 
