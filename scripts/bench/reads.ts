@@ -70,6 +70,9 @@ function rows(all: readonly Timed[]): string[][] {
     ms(median(psql)),
     ms(quantile(psql, 0.99)),
     (median(api) / median(psql)).toFixed(2),
+    ms(Math.min(...api)),
+    ms(Math.min(...psql)),
+    (Math.min(...api) / Math.min(...psql)).toFixed(2),
     String(api.length),
   ]);
 }
@@ -104,7 +107,18 @@ export async function benchReads(executable: string, args: readonly string[]): P
       "bench",
     );
     const server = { url: tally.url, token };
-    const head = ["read", "median", "p99", "psql median", "p99", "ratio of medians", "samples"];
+    const head = [
+      "read",
+      "median",
+      "p99",
+      "psql median",
+      "p99",
+      "ratio",
+      "least",
+      "psql least",
+      "ratio",
+      "samples",
+    ];
     for (const [title, reads] of [
       ["Pages of 1000, histories", await listedReads(session.db)],
       ["Counts", unpagedReads()],
