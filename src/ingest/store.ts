@@ -5,8 +5,9 @@ import { byteLength, DEAD_LETTER_MAX_BYTES } from "../event/bounds.ts";
 import type { Source } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
 import { scrubNul } from "../event/json-text.ts";
+import type { KeyedEvent } from "../projection/histories.ts";
 import { projectEvents } from "../projection/project.ts";
-import { findRows, type KeyedEvent } from "../projection/queries.ts";
+import { findRows } from "../projection/queries.ts";
 import { type DeadLetter, insertDeadLetters, insertEvents } from "./queries.ts";
 import type { Candidate, Refusal, Scope } from "./screen.ts";
 

@@ -3,24 +3,9 @@
  * late replays its resource's history, and only that one.
  */
 import type { Transaction } from "../database/connection.ts";
-import {
-  compareBytes,
-  compareFoldOrder,
-  type FoldEvent,
-  type FoldedRow,
-  type Place,
-  step,
-} from "../timeline/fold.ts";
-import {
-  insertRows,
-  type KeyedEvent,
-  type KeyedRow,
-  keyOf,
-  type LocalKey,
-  lockRows,
-  nextOfHistories,
-  updateRows,
-} from "./queries.ts";
+import { compareFoldOrder, type FoldEvent, type FoldedRow, type Place, step } from "../timeline/fold.ts";
+import { compareKeys, type KeyedEvent, pagesOfHistories } from "./histories.ts";
+import { insertRows, type KeyedRow, keyOf, type LocalKey, lockRows, updateRows } from "./queries.ts";
 
 /** The new events of one resource, in fold order. */
 interface News extends LocalKey {
@@ -114,22 +99,11 @@ async function projectOnto(
   return late.length;
 }
 
-/** So many events are read at once: memory stays flat, however long the histories are. */
-const EVENTS_A_PAGE = 20_000;
-
 /** The rows that the stored histories of the keys fold into; a key without a history gives none. */
 export async function replay(tx: Transaction, cloud: string, keys: readonly LocalKey[]): Promise<KeyedRow[]> {
   const rows: KeyedRow[] = [];
-  let waiting = [...keys].sort(compareKeys);
   let open: KeyedRow | null = null;
-  while (waiting.length > 0) {
-    const page = await nextOfHistories(
-      tx,
-      cloud,
-      waiting,
-      open === null ? null : newestOf(open.row),
-      EVENTS_A_PAGE,
-    );
+  for await (const page of pagesOfHistories(tx, cloud, keys, true)) {
     for (const { resourceType, resourceId, event } of page) {
       if (open !== null && compareKeys(open, { resourceType, resourceId }) === 0) {
         open = { resourceType, resourceId, row: step(open.row, event) };
@@ -138,14 +112,7 @@ export async function replay(tx: Transaction, cloud: string, keys: readonly Loca
       if (open !== null) rows.push(open);
       open = { resourceType, resourceId, row: step(null, event) };
     }
-    if (page.length < EVENTS_A_PAGE || open === null) break;
-    const reached: LocalKey = open;
-    waiting = waiting.filter((key) => compareKeys(key, reached) >= 0);
   }
   if (open !== null) rows.push(open);
   return rows;
-}
-
-function compareKeys(a: LocalKey, b: LocalKey): number {
-  return compareBytes(a.resourceType, b.resourceType) || compareBytes(a.resourceId, b.resourceId);
 }

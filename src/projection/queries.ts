@@ -3,7 +3,7 @@ import type { Queryable, Transaction } from "../database/connection.ts";
 import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
 import { quote } from "../event/json-text.ts";
-import type { FoldEvent, FoldedRow, Place } from "../timeline/fold.ts";
+import type { FoldedRow } from "../timeline/fold.ts";
 
 /** A resource within its cloud. */
 export type LocalKey = Pick<ResourceKey, "resourceType" | "resourceId">;
@@ -135,65 +135,6 @@ export async function updateRows(tx: Transaction, cloud: string, rows: readonly 
       AS n(rt text, r text, c timestamptz, d timestamptz, f timestamptz, l timestamptz, lr timestamptz, li text,
            lt text, p text, pr text, s text, z jsonb)
     WHERE c.cloud = ${cloud} AND c.resource_type = n.rt AND c.resource_id = n.r`;
-}
-
-/** An event of a history, with the resource it belongs to. */
-export interface KeyedEvent extends LocalKey {
-  readonly event: FoldEvent;
-}
-
-/**
- * The next events of the keys' stored histories: resource by resource, each in fold order.
- *
- * @param keys sorted by their bytes
- * @param after the place that the first key's history is wanted from (exclusive); null for its beginning
- */
-export async function nextOfHistories(
-  tx: Queryable,
-  cloud: string,
-  keys: readonly LocalKey[],
-  after: Place | null,
-  limit: number,
-): Promise<KeyedEvent[]> {
-  const wanted = keys.map(({ resourceType, resourceId }, at) =>
-    at === 0 && after !== null
-      ? {
-          rt: resourceType,
-          r: resourceId,
-          at: formatInstant(after.timestamp),
-          ra: formatInstant(after.receivedAt),
-          id: after.eventId,
-        }
-      : { rt: resourceType, r: resourceId, at: "-infinity", ra: "-infinity", id: "" },
-  );
-  const rows: (Record<"rt" | "r" | "at" | "ra" | "id" | "t" | "p" | "pr", string> &
-    Record<"s" | "z", string | null>)[] = await tx`
-    SELECT e.resource_type AS rt, e.resource_id AS r,
-           (extract(epoch FROM e.timestamp) * 1000000)::bigint::text AS at,
-           (extract(epoch FROM e.received_at) * 1000000)::bigint::text AS ra,
-           e.event_id AS id, e.event_type AS t, e.platform AS p, e.project_id AS pr,
-           e.payload ->> 'state' AS s,
-           nullif(e.payload -> 'size', 'null')::text AS z
-    FROM json_to_recordset(${JSON.stringify(wanted)}::text::json)
-      AS k(rt text, r text, at timestamptz, ra timestamptz, id text)
-    JOIN events e ON e.cloud = ${cloud} AND e.resource_type = k.rt AND e.resource_id = k.r
-      AND (e.timestamp, e.received_at, e.event_id) > (k.at, k.ra, k.id)
-    ORDER BY e.resource_type, e.resource_id, e.timestamp, e.received_at, e.event_id
-    LIMIT ${limit}`;
-  return rows.map((row) => ({
-    resourceType: row.rt,
-    resourceId: row.r,
-    event: {
-      timestamp: instantFromMicros(row.at),
-      receivedAt: instantFromMicros(row.ra),
-      eventId: row.id,
-      eventType: row.t,
-      platform: row.p,
-      projectId: row.pr,
-      state: row.s,
-      size: row.z,
-    },
-  }));
 }
 
 /** Which resources a rebuild replays; null filters nothing. */

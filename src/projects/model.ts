@@ -1,5 +1,5 @@
 /** The bodies of the project registry, as the OpenAPI document names them. */
-import { type Static, Type } from "@sinclair/typebox";
+import { Type } from "@sinclair/typebox";
 import { IDENTIFIER_MAX_BYTES } from "../event/bounds.ts";
 import { pageOf } from "../http/page-model.ts";
 import { instantParam, textParam, uuidParam } from "../http/parameters.ts";
@@ -209,6 +209,3 @@ export const RelatedProjectList = Type.Object(
   },
   { $id: "RelatedProjectList", description: "Where the relations of a project lead." },
 );
-
-/** What was asked to be registered, read. */
-export type CreateProjectBody = Static<typeof CreateProject>;

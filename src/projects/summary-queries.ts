@@ -1,9 +1,7 @@
 /** What a project's summary reads. A project is its pair: another cloud's project of the same id is another one. */
 import type { ProjectPair } from "../access/callers.ts";
 import type { Queryable } from "../database/connection.ts";
-import { formatInstant, instantFromMicros } from "../event/instant.ts";
-import type { KeyedEvent, LocalKey } from "../projection/queries.ts";
-import type { Place } from "../timeline/fold.ts";
+import type { LocalKey } from "../projection/queries.ts";
 
 /** A resource that was once a project's, and how many events it has, whoever owned it. */
 export interface OwnedResource extends LocalKey {
@@ -47,56 +45,4 @@ export async function livingResources(db: Queryable, pair: ProjectPair): Promise
      WHERE project_id = ${pair.projectId} AND cloud = ${pair.cloud} AND deleted_at IS NULL
      GROUP BY resource_type`;
   return new Map(rows.map(({ rt, n }) => [rt, Number(n)]));
-}
-
-/**
- * The next events of the histories: resource by resource, each in fold order, without their payloads. Who owned a
- * resource, and when it lived, follows from the types of its events and the projects that they name; states and
- * sizes only divide that time, so they are left in the database, however large they are.
- * @param keys sorted by their bytes.
- * @param after the place that the first key's history is wanted from (exclusive); null for its beginning.
- */
-export async function nextOfLives(
-  db: Queryable,
-  cloud: string,
-  keys: readonly LocalKey[],
-  after: Place | null,
-  limit: number,
-): Promise<KeyedEvent[]> {
-  const beginning = { at: "-infinity", ra: "-infinity", id: "" };
-  const place = after && {
-    at: formatInstant(after.timestamp),
-    ra: formatInstant(after.receivedAt),
-    id: after.eventId,
-  };
-  const wanted = keys.map(({ resourceType, resourceId }, at) => ({
-    rt: resourceType,
-    r: resourceId,
-    ...((at === 0 && place) || beginning),
-  }));
-  const rows: Record<"rt" | "r" | "at" | "ra" | "id" | "t" | "p" | "pr", string>[] = await db`
-    SELECT e.resource_type AS rt, e.resource_id AS r,
-           (extract(epoch FROM e.timestamp) * 1000000)::bigint::text AS at,
-           (extract(epoch FROM e.received_at) * 1000000)::bigint::text AS ra,
-           e.event_id AS id, e.event_type AS t, e.platform AS p, e.project_id AS pr
-      FROM json_to_recordset(${JSON.stringify(wanted)}::text::json)
-        AS k(rt text, r text, at timestamptz, ra timestamptz, id text)
-      JOIN events e ON e.cloud = ${cloud} AND e.resource_type = k.rt AND e.resource_id = k.r
-       AND e.timestamp >= k.at AND (e.timestamp, e.received_at, e.event_id) > (k.at, k.ra, k.id)
-     ORDER BY e.resource_type, e.resource_id, e.timestamp, e.received_at, e.event_id
-     LIMIT ${limit}`;
-  return rows.map((row) => ({
-    resourceType: row.rt,
-    resourceId: row.r,
-    event: {
-      timestamp: instantFromMicros(row.at),
-      receivedAt: instantFromMicros(row.ra),
-      eventId: row.id,
-      eventType: row.t,
-      platform: row.p,
-      projectId: row.pr,
-      state: null,
-      size: null,
-    },
-  }));
 }

@@ -3,21 +3,14 @@ import type { ProjectPair } from "../access/callers.ts";
 import type { Queryable } from "../database/connection.ts";
 import type { Instant } from "../event/instant.ts";
 import { Problem } from "../problem.ts";
-import type { KeyedEvent, LocalKey } from "../projection/queries.ts";
+import { compareKeys, EVENTS_A_PAGE, pagesOfHistories } from "../projection/histories.ts";
+import type { LocalKey } from "../projection/queries.ts";
 import { compareBytes, type FoldEvent } from "../timeline/fold.ts";
 import { activityIn, type Window } from "./activity.ts";
-import {
-  hasMoreEvents,
-  livingResources,
-  nextOfLives,
-  type OwnedResource,
-  resourcesEverOf,
-} from "./summary-queries.ts";
+import { hasMoreEvents, livingResources, type OwnedResource, resourcesEverOf } from "./summary-queries.ts";
 
 /** More events than this are not folded for one answer. */
 export const MAX_EVENTS = 100_000;
-/** So many events are read at once. */
-const EVENTS_A_PAGE = 20_000;
 const MICROS_A_MINUTE = 60_000_000n;
 
 /** What one resource type did. */
@@ -75,7 +68,10 @@ interface History extends LocalKey {
   readonly history: readonly FoldEvent[];
 }
 
-/** The histories, one after the other, each whole; what is read at once is bounded. */
+/**
+ * The histories, one after the other, each whole; what is read at once is bounded. They come without states and
+ * sizes: who owned a resource, and when it lived, follows from its events' types and the projects that they name.
+ */
 async function* historiesOf(
   db: Queryable,
   cloud: string,
@@ -83,13 +79,15 @@ async function* historiesOf(
 ): AsyncGenerator<History> {
   for (const keys of portions(resources)) {
     let open: (LocalKey & { history: FoldEvent[] }) | null = null;
-    for await (const { resourceType, resourceId, event } of eventsOf(db, cloud, keys)) {
-      if (open !== null && (open.resourceType !== resourceType || open.resourceId !== resourceId)) {
-        yield open;
-        open = null;
+    for await (const page of pagesOfHistories(db, cloud, keys, false)) {
+      for (const { resourceType, resourceId, event } of page) {
+        if (open !== null && compareKeys(open, { resourceType, resourceId }) !== 0) {
+          yield open;
+          open = null;
+        }
+        open ??= { resourceType, resourceId, history: [] };
+        open.history.push(event);
       }
-      open ??= { resourceType, resourceId, history: [] };
-      open.history.push(event);
     }
     if (open !== null) yield open;
   }
@@ -109,25 +107,4 @@ function* portions(resources: readonly OwnedResource[]): Generator<OwnedResource
     events += resource.events;
   }
   if (portion.length > 0) yield portion;
-}
-
-/** The events of a portion, resource by resource in fold order, a page at a time. */
-async function* eventsOf(
-  db: Queryable,
-  cloud: string,
-  portion: readonly LocalKey[],
-): AsyncGenerator<KeyedEvent> {
-  let waiting = portion;
-  let last: KeyedEvent | null = null;
-  for (;;) {
-    const page: KeyedEvent[] = await nextOfLives(db, cloud, waiting, last?.event ?? null, EVENTS_A_PAGE);
-    yield* page;
-    last = page.at(-1) ?? null;
-    if (last === null || page.length < EVENTS_A_PAGE) return;
-    const { resourceType, resourceId } = last;
-    const reached = waiting.findIndex(
-      (key) => key.resourceType === resourceType && key.resourceId === resourceId,
-    );
-    waiting = waiting.slice(reached);
-  }
 }

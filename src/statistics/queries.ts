@@ -4,6 +4,7 @@ import type { Queryable } from "../database/connection.ts";
 import { Statement, where } from "../database/statement.ts";
 import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
+import { type FoldEventRow, foldEventOfRow } from "../projection/histories.ts";
 import type { FoldEvent } from "../timeline/fold.ts";
 import type { Group } from "./groups.ts";
 
@@ -131,8 +132,7 @@ export async function tellingEvents(
   const history = `e.cloud = k.cloud AND e.resource_type = k.resource_type AND e.resource_id = k.resource_id
             AND e.timestamp <= ${instant}`;
   const newest = "ORDER BY e.timestamp DESC, e.received_at DESC, e.event_id DESC LIMIT 1";
-  const rows: (Record<"c" | "rt" | "r" | "at" | "ra" | "id" | "t" | "p" | "pr", string> &
-    Record<"s" | "z", string | null>)[] = await db.unsafe(
+  const rows: (FoldEventRow & Record<"c" | "rt" | "r", string>)[] = await db.unsafe(
     `SELECT k.cloud AS c, k.resource_type AS rt, k.resource_id AS r,
             (extract(epoch FROM e.timestamp) * 1000000)::bigint::text AS at,
             (extract(epoch FROM e.received_at) * 1000000)::bigint::text AS ra, e.event_id AS id, e.event_type AS t,
@@ -153,15 +153,6 @@ export async function tellingEvents(
     cloud: row.c,
     resourceType: row.rt,
     resourceId: row.r,
-    event: {
-      timestamp: instantFromMicros(row.at),
-      receivedAt: instantFromMicros(row.ra),
-      eventId: row.id,
-      eventType: row.t,
-      platform: row.p,
-      projectId: row.pr,
-      state: row.s,
-      size: row.z,
-    },
+    event: foldEventOfRow(row),
   }));
 }
