@@ -166,6 +166,13 @@ class Intervals {
     this.#ofEarlierLives = this.#closed.length;
   }
 
+  /** Gives away those that nothing can change any more; the last closed one may yet go on. */
+  takeSettled(): Interval[] {
+    const settled = this.#closed.splice(0, Math.max(0, this.#closed.length - 1));
+    this.#ofEarlierLives -= settled.length;
+    return settled;
+  }
+
   all(): readonly Interval[] {
     return this.#open === null ? this.#closed : [...this.#closed, this.#open];
   }
@@ -176,6 +183,36 @@ class Intervals {
   }
 }
 
+/** A fold in progress, for histories that are read piece by piece. */
+export class Folding {
+  #row: FoldedRow | null = null;
+  readonly #intervals = new Intervals();
+  readonly #warnings = new Set<Warning>();
+
+  /** Folds one more event, which comes after all the others in fold order. */
+  take(event: FoldEvent): void {
+    const before = this.#row;
+    const category: Category = categorize(event.eventType);
+    if (before === null && category !== "create") this.#warnings.add("history_starts_without_create");
+    const dead = before !== null && before.deletedAt !== null;
+    if (dead && category === "update") this.#warnings.add("event_after_delete");
+    const row = step(before, event);
+    this.#row = row;
+    if (row.deletedAt === null) this.#intervals.change(event.timestamp, row);
+    else if (before !== null && !dead) this.#intervals.end(event.timestamp);
+  }
+
+  /** The oldest intervals, as far as no later event can change them; each is given once. */
+  takeSettled(): Interval[] {
+    return this.#intervals.takeSettled();
+  }
+
+  /** What it has come to; `intervals` without those that were taken already. */
+  get folded(): Folded {
+    return { row: this.#row, intervals: this.#intervals.all(), warnings: [...this.#warnings] };
+  }
+}
+
 /**
  * Folds one resource's whole history, given in any order.
  *
@@ -183,20 +220,9 @@ class Intervals {
  * unchanged over a dropped one stays one. A delete ends a life; after it only a create begins another.
  */
 export function fold(history: Iterable<FoldEvent>): Folded {
-  const events = [...history].sort(compareFoldOrder);
-  const intervals = new Intervals();
-  const warnings = new Set<Warning>();
-  let row: FoldedRow | null = null;
-  for (const event of events) {
-    const category: Category = categorize(event.eventType);
-    if (row === null && category !== "create") warnings.add("history_starts_without_create");
-    if (row !== null && row.deletedAt !== null && category === "update") warnings.add("event_after_delete");
-    const lived: boolean = row !== null && row.deletedAt === null;
-    row = step(row, event);
-    if (row.deletedAt === null) intervals.change(event.timestamp, row);
-    else if (lived) intervals.end(event.timestamp);
-  }
-  return { row, intervals: intervals.all(), warnings: [...warnings] };
+  const folding = new Folding();
+  for (const event of [...history].sort(compareFoldOrder)) folding.take(event);
+  return folding.folded;
 }
 
 /** What the fold needs of an event as it is stored. */
