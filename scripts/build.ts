@@ -1,18 +1,20 @@
 /**
- * Builds dist/tally, the one file that is shipped: the program, its migrations, its PostgreSQL.
+ * Builds dist/tally, the one file that is shipped: the program, its migrations, its PostgreSQL, its notices.
  *
- *     bun scripts/build.ts
+ *     bun scripts/build.ts [path]     another place for it
  */
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { writeNotices } from "./notices.ts";
 import { packPostgres } from "./pack-postgres.ts";
 
 const ROOT = join(import.meta.dir, "..");
-const OUT = join(ROOT, "dist/tally");
+const OUT = resolve(process.argv[2] ?? join(ROOT, "dist/tally"));
 /** More than this and something got in that doesn't belong there. */
 const LIMIT_MB = 150;
 
 const postgres = await packPostgres();
+const notices = await writeNotices();
 mkdirSync(join(ROOT, "dist"), { recursive: true });
 // Built beside and renamed: a tally that runs from dist/ keeps its file.
 const half = `${OUT}.${process.pid}`;
@@ -30,6 +32,7 @@ const build = Bun.spawn(
     // Files beside the first entry are embedded as they are; the database finds its own by name.
     join(ROOT, "src/main.ts"),
     postgres,
+    notices,
     `--outfile=${half}`,
   ],
   { cwd: ROOT, stdout: "ignore", stderr: "pipe" },
@@ -42,8 +45,8 @@ if ((await build.exited) !== 0 || !existsSync(half)) {
 }
 renameSync(half, OUT);
 const size = statSync(OUT).size / 1e6;
-console.log(`dist/tally ${size.toFixed(1)} MB`);
+console.log(`${OUT} ${size.toFixed(1)} MB`);
 if (size > LIMIT_MB) {
-  console.error(`dist/tally is over ${LIMIT_MB} MB`);
+  console.error(`${OUT} is over ${LIMIT_MB} MB`);
   process.exit(1);
 }

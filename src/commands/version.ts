@@ -1,6 +1,7 @@
 /** tally version */
 import type { Command } from "commander";
 import manifest from "../../package.json" with { type: "json" };
+import { readNotices } from "../notices.ts";
 
 /** This Tally's version. */
 export const VERSION: string = manifest.version;
@@ -9,5 +10,9 @@ export function registerVersion(program: Command): void {
   program
     .command("version")
     .description("print the version")
-    .action(() => console.log(VERSION));
+    .option("--notices", "print the licences of the software of others that this executable holds")
+    .action(async (options: { notices?: boolean }) => {
+      if (options.notices === true) process.stdout.write(await readNotices());
+      else console.log(VERSION);
+    });
 }

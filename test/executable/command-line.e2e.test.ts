@@ -44,6 +44,20 @@ describe("a refusal is one line on stderr, exit code 1, and nothing on stdout", 
   });
 });
 
+test("the licences of what it holds of others", async () => {
+  const { code, stdout, stderr } = await tally(at, "version", "--notices");
+  expect([code, stderr]).toEqual([0, ""]);
+  for (const part of [
+    "PostgreSQL 18",
+    "OpenSSL License",
+    "GNU LIBRARY GENERAL PUBLIC LICENSE",
+    "elysia 1.",
+    "ajv 8.",
+  ]) {
+    expect(stdout).toContain(part);
+  }
+});
+
 describe("--help goes to stdout and is no refusal", () => {
   for (const args of [
     ["--help"],
