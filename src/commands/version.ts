@@ -12,7 +12,7 @@ export function registerVersion(program: Command): void {
     .description("print the version")
     .option("--notices", "print the licences of the software of others that this executable holds")
     .action(async (options: { notices?: boolean }) => {
-      if (options.notices === true) process.stdout.write(await readNotices());
+      if (options.notices === true) console.log((await readNotices()).trimEnd());
       else console.log(VERSION);
     });
 }
