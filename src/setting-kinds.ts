@@ -105,6 +105,9 @@ export const path = {
     text.includes("\0") ? { fault: "must be a path" } : { value: resolve(text) },
 };
 
+/** A file; a relative one is taken from the working directory. */
+export const file = { ...path, takes: "a file" };
+
 /** A PostgreSQL URL; shown without its password. */
 export const databaseUrl = {
   takes: "postgres://user:password@host:port/database",

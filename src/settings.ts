@@ -7,6 +7,7 @@ import { homedir } from "node:os";
 import { resolve } from "node:path";
 import {
   databaseUrl,
+  file,
   flag,
   host,
   integer,
@@ -31,8 +32,25 @@ export interface Settings {
   /** Relations of these types attribute the target's cost to the source. Never empty. */
   attributingRelationTypes: readonly string[];
   metrics: { enabled: boolean; refreshSeconds: number };
+  sync: SyncSettings;
   /** Absolute path. Only the embedded database lives there. */
   dataDir: string;
+}
+
+/** What reconciliation runs are held to. */
+export interface SyncSettings {
+  /** Absolute path; null: no cloud is configured. */
+  readonly cloudsConfig: string | null;
+  /** Whether a request may name the instant that its run takes for now. */
+  readonly allowAt: boolean;
+  /** A run that takes longer is cancelled. */
+  readonly budgetSeconds: number;
+  /** Differences younger than this are left to the next run; 0: none is too young. */
+  readonly settleSeconds: number;
+  /** Between the starts of two runs of one cloud; 0: only on request. */
+  readonly intervalSeconds: number;
+  /** The largest share of a type's living resources that one run deletes because they weren't seen; 100: any. */
+  readonly maxAbsentPercent: number;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -119,6 +137,43 @@ const TABLE = {
     "How often the fleet's gauges are counted anew, in seconds.",
     60,
     integer(1, 86_400),
+  ),
+  syncClouds: variable<string | null>(
+    "TALLY_REPORTING_CLOUDS_CONFIG",
+    "The file of the clouds that are reconciled, read once at start.",
+    null,
+    file,
+    "(none)",
+  ),
+  syncAllowAt: variable(
+    "TALLY_REPORTING_SYNC_ALLOW_AT",
+    "Let a request name the instant that its run takes for now: for simulated clouds only.",
+    false,
+    flag,
+  ),
+  syncBudget: variable(
+    "TALLY_REPORTING_SYNC_BUDGET_S",
+    "How long a reconciliation run may take, in seconds; then it is cancelled.",
+    45,
+    integer(1, 86_400),
+  ),
+  syncSettle: variable(
+    "TALLY_REPORTING_SYNC_SETTLE_S",
+    "Differences younger than this, in seconds, are left to the next run; 0: none is too young.",
+    60,
+    integer(0, 3_600),
+  ),
+  syncInterval: variable(
+    "TALLY_REPORTING_SYNC_INTERVAL_S",
+    "How often each cloud is reconciled, in seconds, unless its entry says otherwise; 0: only on request.",
+    600,
+    integer(0, 86_400),
+  ),
+  syncMaxAbsent: variable(
+    "TALLY_REPORTING_SYNC_MAX_ABSENT_PERCENT",
+    "Deletes of resources that a cloud no longer lists are withheld where they are more than this share of a type's living ones, and more than 10; 100: never.",
+    20,
+    integer(0, 100),
   ),
   dataDir: variable<string | null>(
     "TALLY_DATA_DIR",
@@ -251,6 +306,14 @@ export function explainSettings(env: Environment): { settings: Settings; lines: 
     requireSizeSchema: take(TABLE.requireSizeSchema),
     attributingRelationTypes: take(TABLE.attributingRelationTypes),
     metrics: { enabled: take(TABLE.metricsEnabled), refreshSeconds: take(TABLE.metricsRefresh) },
+    sync: {
+      cloudsConfig: take(TABLE.syncClouds),
+      allowAt: take(TABLE.syncAllowAt),
+      budgetSeconds: take(TABLE.syncBudget),
+      settleSeconds: take(TABLE.syncSettle),
+      intervalSeconds: take(TABLE.syncInterval),
+      maxAbsentPercent: take(TABLE.syncMaxAbsent),
+    },
   };
   const given = take(TABLE.dataDir);
   lines.pop();

@@ -9,6 +9,7 @@ import { openPool } from "../database/pool.ts";
 import { instantFromMicros } from "../event/instant.ts";
 import { type Listening, listen } from "../http/listen.ts";
 import type { Services } from "../http/services.ts";
+import type { ConfiguredCloud } from "../reconcile/adapter.ts";
 import type { Settings } from "../settings.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
@@ -36,12 +37,14 @@ function wallClock() {
 /**
  * Starts a Tally. An external database that is down is no reason not to start: readiness tells until it is back.
  * @param signal gives up the start
+ * @param clouds those that are reconciled
  * @throws an Error of one clear line: the data directory is taken, a migration refused, the address is in use
  */
 export async function startInstance(
   settings: Settings,
   log: Logger,
   signal?: AbortSignal,
+  clouds: readonly ConfiguredCloud[] = [],
 ): Promise<Instance> {
   const { url, maxConnections } = settings.database;
   let stopping = false;
@@ -72,6 +75,7 @@ export async function startInstance(
       now: wallClock,
       log,
       metrics: createMetrics(),
+      clouds,
     };
     const listening = listenOrExplain(services);
     const failed = new Promise<void>((resolve) => {

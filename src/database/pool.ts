@@ -51,7 +51,7 @@ export function openPool(target: DatabaseTarget, options: PoolOptions): Database
     connectionTimeout: CONNECTION_TIMEOUT_SECONDS,
   } as const;
   if (!("url" in target)) {
-    return new SQL({
+    return opened({
       ...common,
       path: socketPath(target.socketDirectory, target.port),
       username: target.user,
@@ -69,15 +69,34 @@ export function openPool(target: DatabaseTarget, options: PoolOptions): Database
     database: address.database,
     connection: address.options === null ? limits : { ...limits, options: address.options },
   };
-  if (address.host.startsWith("/"))
-    return new SQL({ ...parts, path: socketPath(address.host, address.port) });
-  return new SQL({
+  if (address.host.startsWith("/")) return opened({ ...parts, path: socketPath(address.host, address.port) });
+  return opened({
     ...parts,
     // bun:sql takes `sslmode` only from a URL; every other part of this one is overridden.
     url: `postgres://-/?sslmode=${address.sslMode}`,
     hostname: address.host,
     port: address.port,
   });
+}
+
+type ClientOptions = SQL.PostgresOrMySQLOptions;
+
+const optionsOf = new WeakMap<Database, ClientOptions>();
+
+function opened(options: ClientOptions): Database {
+  const db = new SQL(options);
+  optionsOf.set(db, options);
+  return db;
+}
+
+/**
+ * Another connection to where a pool leads, outside of it: for what holds a connection for long, which would take
+ * it from those who need one for a moment. The caller closes it.
+ */
+export function openBeside(pool: Database): Database {
+  const options = optionsOf.get(pool);
+  if (options === undefined) throw new Error("only a pool that openPool opened has another beside it");
+  return opened({ ...options, max: 1 });
 }
 
 function socketPath(directory: string, port: number): string {

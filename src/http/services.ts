@@ -1,6 +1,7 @@
 /** What every feature's routes are given. */
 import type { Database } from "../database/connection.ts";
 import type { Instant } from "../event/instant.ts";
+import type { ConfiguredCloud } from "../reconcile/adapter.ts";
 import type { Settings } from "../settings.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -13,4 +14,6 @@ export interface Services {
   readonly now: () => Instant;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** The clouds that are reconciled, each once. */
+  readonly clouds: readonly ConfiguredCloud[];
 }

@@ -67,6 +67,16 @@ export interface Adapter {
   open(context: AdapterContext): Promise<CloudSession>;
 }
 
+/** A cloud that is reconciled. */
+export interface ConfiguredCloud {
+  /** What its events carry. */
+  readonly cloud: string;
+  readonly platform: string;
+  /** Between the starts of two runs; null: what the settings say; 0: only on request. */
+  readonly intervalSeconds: number | null;
+  readonly adapter: Adapter;
+}
+
 /** Ends a run before anything is observed: bad settings, a refused login, an account that sees too little. */
 export class RunFailure extends Error {
   override readonly name = "RunFailure";

@@ -129,6 +129,14 @@ describe("the document", () => {
         requireSizeSchema: false,
         attributingRelationTypes: ["infrastructure_tenant"],
         metrics: { enabled: true, refreshSeconds: 60 },
+        sync: {
+          cloudsConfig: null,
+          allowAt: false,
+          budgetSeconds: 45,
+          settleSeconds: 60,
+          intervalSeconds: 600,
+          maxAbsentPercent: 20,
+        },
         dataDir: "/nowhere",
       },
       now: () => {
@@ -136,6 +144,7 @@ describe("the document", () => {
       },
       log: { debug() {}, info() {}, warn() {}, error() {} },
       metrics: createMetrics(),
+      clouds: [],
     });
     const answering = app.routes
       .filter(({ hidden }) => !hidden)

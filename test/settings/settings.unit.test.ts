@@ -39,6 +39,14 @@ test("an empty environment is the defaults", () => {
     requireSizeSchema: false,
     attributingRelationTypes: ["infrastructure_tenant"],
     metrics: { enabled: true, refreshSeconds: 60 },
+    sync: {
+      cloudsConfig: null,
+      allowAt: false,
+      budgetSeconds: 45,
+      settleSeconds: 60,
+      intervalSeconds: 600,
+      maxAbsentPercent: 20,
+    },
     dataDir: "/home/ada/.local/share/tally",
   });
 });
@@ -59,6 +67,12 @@ test("every variable is read", () => {
       TALLY_REPORTING_ATTRIBUTING_RELATION_TYPES: "infrastructure_tenant, billed_to",
       TALLY_METRICS_ENABLED: "false",
       TALLY_REPORTING_METRICS_REFRESH_S: "5",
+      TALLY_REPORTING_CLOUDS_CONFIG: "/etc/tally/clouds.yaml",
+      TALLY_REPORTING_SYNC_ALLOW_AT: "true",
+      TALLY_REPORTING_SYNC_BUDGET_S: "600",
+      TALLY_REPORTING_SYNC_SETTLE_S: "0",
+      TALLY_REPORTING_SYNC_INTERVAL_S: "0",
+      TALLY_REPORTING_SYNC_MAX_ABSENT_PERCENT: "100",
       TALLY_DATA_DIR: "/srv/tally",
     }),
   ).toEqual({
@@ -74,6 +88,14 @@ test("every variable is read", () => {
     requireSizeSchema: true,
     attributingRelationTypes: ["infrastructure_tenant", "billed_to"],
     metrics: { enabled: false, refreshSeconds: 5 },
+    sync: {
+      cloudsConfig: "/etc/tally/clouds.yaml",
+      allowAt: true,
+      budgetSeconds: 600,
+      settleSeconds: 0,
+      intervalSeconds: 0,
+      maxAbsentPercent: 100,
+    },
     dataDir: "/srv/tally",
   });
 });
@@ -127,6 +149,17 @@ describe("integers are strict", () => {
     for (const max of ["0", "86401"]) {
       expect(faults({ TALLY_REPORTING_UNHEALTHY_THRESHOLD_S: max })).toHaveLength(1);
       expect(faults({ TALLY_REPORTING_METRICS_REFRESH_S: max })).toHaveLength(1);
+      expect(faults({ TALLY_REPORTING_SYNC_BUDGET_S: max })).toHaveLength(1);
+    }
+    for (const [name, most] of [
+      ["SETTLE_S", 3_600],
+      ["INTERVAL_S", 86_400],
+      ["MAX_ABSENT_PERCENT", 100],
+    ] as const) {
+      const variable = `TALLY_REPORTING_SYNC_${name}`;
+      expect(faults({ [variable]: "0" })).toEqual([]);
+      expect(faults({ [variable]: String(most) })).toEqual([]);
+      expect(faults({ [variable]: String(most + 1) })).toHaveLength(1);
     }
   });
 });
@@ -278,6 +311,12 @@ test("what tally config shows: values, masked secrets, sources", () => {
     "TALLY_REPORTING_ATTRIBUTING_RELATION_TYPES infrastructure_tenant default",
     "TALLY_METRICS_ENABLED true default",
     "TALLY_REPORTING_METRICS_REFRESH_S 60 default",
+    "TALLY_REPORTING_CLOUDS_CONFIG (none) default",
+    "TALLY_REPORTING_SYNC_ALLOW_AT false default",
+    "TALLY_REPORTING_SYNC_BUDGET_S 45 default",
+    "TALLY_REPORTING_SYNC_SETTLE_S 60 default",
+    "TALLY_REPORTING_SYNC_INTERVAL_S 600 default",
+    "TALLY_REPORTING_SYNC_MAX_ABSENT_PERCENT 20 default",
     "TALLY_DATA_DIR /var/lib/tally STATE_DIRECTORY",
   ]);
 });

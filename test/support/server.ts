@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createApp } from "../../src/app.ts";
 import { type Instant, instantFromMicros } from "../../src/event/instant.ts";
 import { listen } from "../../src/http/listen.ts";
+import type { ConfiguredCloud } from "../../src/reconcile/adapter.ts";
 import type { Settings } from "../../src/settings.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
@@ -46,6 +47,14 @@ function testSettings(changed: Partial<Settings>): Settings {
     requireSizeSchema: false,
     attributingRelationTypes: ["infrastructure_tenant"],
     metrics: { enabled: true, refreshSeconds: 60 },
+    sync: {
+      cloudsConfig: null,
+      allowAt: false,
+      budgetSeconds: 45,
+      settleSeconds: 60,
+      intervalSeconds: 600,
+      maxAbsentPercent: 20,
+    },
     dataDir: "/nowhere",
     ...changed,
   };
@@ -57,6 +66,7 @@ export interface TestServerOptions {
   readonly db?: TestDatabase;
   readonly settings?: Partial<Settings>;
   readonly now?: () => Instant;
+  readonly clouds?: readonly ConfiguredCloud[];
   /** False: writes no API tokens, for a database that can't be written to or reached. */
   readonly credentials?: false;
 }
@@ -73,6 +83,7 @@ export async function testServer(options: TestServerOptions = {}): Promise<TestS
     now: options.now ?? (() => instantFromMicros(`${BigInt(Date.now()) * 1_000n}`)),
     log: createLogger(settings.logLevel, (line) => logged.push(JSON.parse(line))),
     metrics,
+    clouds: options.clouds ?? [],
   });
   const listening = listen(app, settings.http);
 
