@@ -13,7 +13,8 @@
  *
  * A `json` block under `<!-- ci: the answer -->` must be part of what the block before it printed last.
  *
- * Prints one line a block, and in the end how many passed and failed. HOME is a directory of its own.
+ * Prints one line a block, and in the end how many passed and failed. HOME is a directory of its own, and Tally listens
+ * on a free port of its own wherever a block says 8080: two such runs on one machine don't meet.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
@@ -105,6 +106,22 @@ interface Started {
   readonly drained: Promise<unknown>;
 }
 
+/** The port that the README speaks of: the default. */
+const PORT = 8080;
+
+/** A port that nobody listens on. */
+function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+}
+
+/** The command as it is run where Tally listens on another port. */
+export function onPort(command: string, port: number): string {
+  return command.replaceAll(`127.0.0.1:${PORT}`, `127.0.0.1:${port}`);
+}
+
 /** This process's environment, but for Tally's settings; npm keeps its configuration and its cache. */
 function environment(): Record<string, string | undefined> {
   const own = Object.entries(Bun.env).filter(([name]) => !/^(TALLY_|STATE_DIRECTORY$)/.test(name));
@@ -119,9 +136,11 @@ function environment(): Record<string, string | undefined> {
 class Session {
   readonly #home: string;
   readonly #state: string;
+  readonly #port: number;
 
-  constructor(home: string) {
+  constructor(home: string, port: number) {
     this.#home = home;
+    this.#port = port;
     this.#state = join(home, ".shell-state");
   }
 
@@ -130,12 +149,13 @@ class Session {
     const script = [
       "set -aeuo pipefail",
       '[ ! -f "$STATE" ] || . "$STATE"',
-      command,
+      onPort(command, this.#port),
       'export -p > "$STATE"; printf "cd %q\\n" "$PWD" >> "$STATE"',
     ].join("\n");
     const process = Bun.spawn(["setsid", "bash", "-c", script], {
       env: {
         ...environment(),
+        TALLY_REPORTING_HTTP_PORT: String(this.#port),
         PATH: `${DIST}:${Bun.env.PATH ?? "/usr/bin:/bin"}`,
         HOME: this.#home,
         STATE: this.#state,
@@ -213,7 +233,7 @@ async function main(): Promise<number> {
   const home = await mkdtemp(join(tmpdir(), "tally-readme-"));
   // The embedded server runs as another user when this is root: it has to get through here.
   await chmod(home, 0o755);
-  const session = new Session(home);
+  const session = new Session(home, freePort());
   const background: { block: Block; started: Started; remark: string }[] = [];
   let passed = 0;
   let failed = 0;

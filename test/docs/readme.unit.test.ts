@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { blocksOf, holds } from "../../scripts/readme.ts";
+import { blocksOf, holds, onPort } from "../../scripts/readme.ts";
 import { settingsTable } from "../../scripts/settings-table.ts";
 import { page } from "./markdown.ts";
 
@@ -33,6 +33,12 @@ test("what CI itself runs is what the README says", async () => {
   const ci = await page(".ci/run");
   expect(ci).toContain("npm ci ");
   expect(ci).toContain("npm test\n");
+});
+
+test("a check of the README has a port of its own", () => {
+  expect(onPort("curl http://127.0.0.1:8080/a http://127.0.0.1:8080/b -d 8080", 9)).toBe(
+    "curl http://127.0.0.1:9/a http://127.0.0.1:9/b -d 8080",
+  );
 });
 
 describe("blocksOf", () => {
