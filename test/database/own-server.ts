@@ -13,7 +13,11 @@ import {
 export function temporaryDirectory(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), `tally-test-${process.pid}-`));
   chmodSync(path, 0o755);
-  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+  // A server that was killed may still be writing its last files.
+  return {
+    path,
+    remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }),
+  };
 }
 
 /** Starts one there, without fsync. */

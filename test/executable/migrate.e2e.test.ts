@@ -45,7 +45,7 @@ test(
     await readiness(served.url, 200);
     expect(states((await tally(at, "migrate", "status")).stdout)).toEqual(NAMES.map(() => "applied"));
     expect(await served.stop()).toBe(0);
-    at.remove();
+    await at.remove();
   },
   MINUTE,
 );

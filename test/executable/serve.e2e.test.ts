@@ -162,7 +162,7 @@ describe("who it runs as", () => {
       expect(/^Uid:\s+(\d+)/m.exec(status)?.[1]).not.toBe("0");
       expect(/^Groups:[\t ]*(.*)$/m.exec(status)?.[1]?.trim()).toBe("");
       expect(await served.stop()).toBe(0);
-      at.remove();
+      await at.remove();
     },
     MINUTE,
   );
@@ -177,7 +177,7 @@ describe("who it runs as", () => {
       expect(statSync(join(at.dataDir, "database")).uid).toBe(own);
       expect(await ask(at, "SELECT count(*)::int FROM resource_types")).toBe(5);
       expect(await served.stop()).toBe(0);
-      at.remove();
+      await at.remove();
     },
     MINUTE,
   );
@@ -192,7 +192,7 @@ describe("who it runs as", () => {
       expect((await tally(at, "credential", "list")).code).toBe(0);
       const again = await serve(at, {}, true);
       expect(await again.stop()).toBe(0);
-      at.remove();
+      await at.remove();
     },
     MINUTE,
   );
@@ -207,7 +207,7 @@ describe("who it runs as", () => {
       expect(refused.stderr).toBe(
         `tally: the data directory ${at.dataDir} can't be used (EACCES): run as its owner, or set TALLY_DATA_DIR\n`,
       );
-      at.remove();
+      await at.remove();
     },
     MINUTE,
   );
@@ -237,7 +237,7 @@ describe("what was answered 200 is stored", () => {
         // Whole batches only: what was not acknowledged is there whole or not at all.
         expect(await ask(at, "SELECT (count(*) % 50)::int FROM events")).toBe(0);
         expect(await again.stop()).toBe(0);
-        at.remove();
+        await at.remove();
       },
       MINUTE,
     );
@@ -253,7 +253,7 @@ describe("what was answered 200 is stored", () => {
       const again = await serve(at);
       expect(isAlive(server)).toBe(false);
       expect(await again.stop()).toBe(0);
-      at.remove();
+      await at.remove();
     },
     MINUTE,
   );
@@ -272,6 +272,6 @@ describe("what lies in the working directory", () => {
     const said = await run(at, options);
     expect(said).toEqual({ code: 0, stdout: "0.1.0\n", stderr: "" });
     expect((await run(at, { args: ["config"], cwd })).code).toBe(0);
-    at.remove();
+    await at.remove();
   });
 });

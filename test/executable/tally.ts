@@ -15,8 +15,16 @@ export interface Place {
   readonly executable: string;
   readonly cwd: string;
   readonly dataDir: string;
-  remove(): void;
+  /** Ends what still runs here, as a test that failed half-way leaves it, and removes the directory. */
+  remove(): Promise<void>;
 }
+
+/** Every process that was started, with where. */
+const children = new Map<Bun.Subprocess, string>();
+// `afterAll` doesn't run when the run is interrupted.
+process.on("exit", () => {
+  for (const child of children.keys()) child.kill("SIGKILL");
+});
 
 /** @throws {Error} when nothing is built */
 export function place(): Place {
@@ -28,7 +36,17 @@ export function place(): Place {
   chmodSync(executable, 0o755);
   // Both users of these tests may make the data directory here.
   chmodSync(path, 0o1777);
-  return { executable, cwd: path, dataDir: join(path, "data"), remove };
+  return {
+    executable,
+    cwd: path,
+    dataDir: join(path, "data"),
+    async remove() {
+      const left = [...children].filter(([, where]) => where === executable).map(([child]) => child);
+      for (const child of left) child.kill("SIGKILL");
+      await Promise.all(left.map((child) => child.exited));
+      remove();
+    },
+  };
 }
 
 /** How to run it. */
@@ -43,13 +61,16 @@ export interface RunOptions {
 function spawn(at: Place, options: RunOptions) {
   const { args, env = {}, unprivileged = false, cwd = at.cwd } = options;
   const become = unprivileged ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : [];
-  return Bun.spawn([...become, at.executable, ...args], {
+  const child = Bun.spawn([...become, at.executable, ...args], {
     cwd,
     env: { TALLY_DATA_DIR: at.dataDir, ...env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
   });
+  children.set(child, at.executable);
+  child.exited.then(() => children.delete(child));
+  return child;
 }
 
 /** What a finished command said. */
