@@ -13,6 +13,8 @@ export const ITEM_MAX_BYTES = 256 * 1024;
 export const ITEM_MAX_DEPTH = 64;
 /** A larger refused item is not kept, only its length. */
 export const DEAD_LETTER_MAX_BYTES = 64 * 1024;
+/** So much of a refused item's event id is told: more than an event id can have, and not all that a payload can. */
+export const ECHO_MAX_BYTES = 1_024;
 /** Items of one request. */
 export const BATCH_MAX_ITEMS = 1_000;
 

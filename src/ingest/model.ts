@@ -54,7 +54,8 @@ export const RejectedEvent = Type.Object(
   {
     index: Type.Integer({ description: "The item's position in the request, from 0." }),
     event_id: Type.String({
-      description: "The event id that the item carried; empty where it carried none.",
+      description:
+        "The event id that the item carried, its first 1024 bytes at most; empty where it carried none.",
     }),
     reason: Type.String({
       description: "Why, prefixed by the check that refused it: schema, scope or size_schema.",

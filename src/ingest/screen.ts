@@ -5,7 +5,7 @@
  *   NUL → schema → scope → size names → size schema
  */
 
-import { byteLength, IDENTIFIER_MAX_BYTES } from "../event/bounds.ts";
+import { byteLength, ECHO_MAX_BYTES, IDENTIFIER_MAX_BYTES } from "../event/bounds.ts";
 import { hasNul, membersOf, memberText, type Span } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
 import { isJsonObject, validateEvent } from "../event/validate.ts";
@@ -42,7 +42,7 @@ export interface Refusal {
   readonly kind: ReasonKind;
   /** `<kind>` or `<kind>: <why>`. */
   readonly reason: string;
-  /** The event id that the item carried, "" where it carried none. */
+  /** The event id that the item carried, cut off where it is absurdly long; "" where it carried none. */
   readonly eventId: string;
   /** The cloud that the item named; null where it named none that an event could name. */
   readonly cloud: string | null;
@@ -62,7 +62,7 @@ export function screenItem(
   scope: Scope | null,
 ): Candidate | Refusal {
   const refuse = (kind: ReasonKind, reason: string, claimed: Scope | null = null): Refusal => {
-    const eventId = isJsonObject(item) && typeof item.event_id === "string" ? item.event_id : "";
+    const eventId = isJsonObject(item) && typeof item.event_id === "string" ? cutEventId(item.event_id) : "";
     return { index, text, kind, reason, eventId, cloud: namedCloud(item), claimed };
   };
   if (hasNul(text))
@@ -76,6 +76,19 @@ export function screenItem(
   const payload = sliceOf(text, members, "payload");
   const sizeText = payload === null || event.size === null ? null : memberText(payload, "size");
   return { index, event, text, members, payload, sizeText };
+}
+
+/** The whole characters within the bound: a refusal is answered with it, and must not echo a whole payload. */
+function cutEventId(eventId: string): string {
+  if (byteLength(eventId) <= ECHO_MAX_BYTES) return eventId;
+  let bytes = 0;
+  let kept = "";
+  for (const character of eventId) {
+    bytes += byteLength(character);
+    if (bytes > ECHO_MAX_BYTES) break;
+    kept += character;
+  }
+  return kept;
 }
 
 /** What the item says its cloud is, as far as it can be stored and asked for. */

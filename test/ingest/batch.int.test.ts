@@ -216,6 +216,22 @@ test("lengths at their bounds: 256 and 512 bytes are in, in one byte and in many
   expect(await post(`[${one},${itemText({ event_id: `"${"ü".repeat(128)}"` })}]`)).toEqual(allAccepted(2));
 });
 
+test("of a far too long event id the first 1024 bytes are echoed, by whole characters", async () => {
+  // A byte, then characters of two: the 1024th byte is the first half of one.
+  const long = `a${"ü".repeat(100_000)}`;
+  expect(await post(itemText({ event_id: JSON.stringify(long) }))).toEqual({
+    accepted: 0,
+    duplicates: 0,
+    rejected: [
+      {
+        index: 0,
+        event_id: `a${"ü".repeat(511)}`,
+        reason: "schema: event_id: must be 1 to 256 bytes, got 200001",
+      },
+    ],
+  });
+});
+
 test("a delete needs no payload, and unknown members at the top are ignored", async () => {
   const created = itemText({ resource_id: '"plain"', surprise: '{"a":[1]}' });
   const gone = (id: string, payload: string | null) =>
