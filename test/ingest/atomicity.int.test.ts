@@ -13,6 +13,10 @@ beforeAll(async () => {
   await database.db.unsafe(`
     CREATE FUNCTION test_die() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NULL; END $$`);
+  // The same for a statement that only reads: a view that stands in for the table.
+  await database.db.unsafe(`
+    CREATE FUNCTION test_die_reading() RETURNS boolean LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN true; END $$`);
 });
 afterAll(async () => {
   await database.drop();
@@ -88,6 +92,32 @@ describe("the connection dies", () => {
         async () => {
           await database.db.unsafe(`DROP TRIGGER test_die ON ${table}`);
         },
+      );
+    });
+  }
+
+  const reads = [
+    ["while the size schemas are read", "resource_types"],
+    ["while the size names are read", "size_names"],
+    ["while it asks which resources are known", "current_resources"],
+    // The events go in through the view, too: what dies is the replay of the late one's history.
+    ["while a history is read", "events"],
+  ] as const;
+  for (const [when, table] of reads) {
+    test(when, async () => {
+      await diesAndRecovers(
+        async () => {
+          await database.db.unsafe(`
+            ALTER TABLE ${table} RENAME TO test_${table};
+            CREATE VIEW ${table} AS SELECT * FROM test_${table} WHERE (SELECT test_die_reading())`);
+          try {
+            return await ingestItems(database.db, batch);
+          } finally {
+            await database.db.unsafe(`DROP VIEW ${table}; ALTER TABLE test_${table} RENAME TO ${table}`);
+          }
+        },
+        // The table is back: the test's own look at the record would die of the view, too.
+        async () => {},
       );
     });
   }
