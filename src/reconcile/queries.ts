@@ -1,7 +1,8 @@
-/** The statements over sync_runs. */
-import type { Queryable } from "../database/connection.ts";
+/** The statements over sync_runs and size_names. */
+import type { Queryable, Transaction } from "../database/connection.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
-import { type Instant, instantFromMicros } from "../event/instant.ts";
+import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
+import type { ObservedSizeName } from "./adapter.ts";
 
 /** How far a run has come. */
 export type RunStatus = "running" | "completed" | "failed";
@@ -62,4 +63,110 @@ export async function pageOfRuns(
     startedAt: instantFromMicros(started),
     finishedAt: finished === null ? null : instantFromMicros(finished),
   }));
+}
+
+/** A run that begins. */
+export interface NewRun {
+  readonly id: string;
+  readonly cloud: string;
+  readonly platform: string;
+  readonly startedAt: Instant;
+  /** JSON text. */
+  readonly stats: string;
+}
+
+/** Writes the row of a run that begins. */
+export async function insertRun(tx: Queryable, run: NewRun): Promise<void> {
+  await tx`
+    INSERT INTO sync_runs (id, started_at, cloud, platform, status, stats)
+    VALUES (${run.id}::text::uuid, ${formatInstant(run.startedAt)}::text::timestamptz, ${run.cloud}, ${run.platform},
+            'running', ${run.stats}::text::jsonb)`;
+}
+
+/** Says how far a run has come. */
+export async function updateRunStats(tx: Queryable, id: string, stats: string): Promise<void> {
+  await tx`UPDATE sync_runs SET stats = ${stats}::text::jsonb WHERE id = ${id}::text::uuid AND status = 'running'`;
+}
+
+/** Writes a run's end. */
+export async function finishRun(
+  tx: Queryable,
+  id: string,
+  status: Exclude<RunStatus, "running">,
+  finishedAt: Instant,
+  stats: string,
+): Promise<void> {
+  await tx`
+    UPDATE sync_runs
+       SET status = ${status}, finished_at = ${formatInstant(finishedAt)}::text::timestamptz, stats = ${stats}::text::jsonb
+     WHERE id = ${id}::text::uuid AND status = 'running'`;
+}
+
+/**
+ * Closes a cloud's rows that say `running`. Only for who holds the cloud's lock: then nobody else runs it, and what
+ * is left is from processes that died. What such a run had booked by then its row already says.
+ * @returns the ids of the rows
+ */
+export async function closeAbandonedRuns(
+  tx: Queryable,
+  cloud: string,
+  at: Instant,
+  error: string,
+): Promise<string[]> {
+  const rows: { id: string }[] = await tx`
+    UPDATE sync_runs
+       SET status = 'failed', finished_at = greatest(started_at, ${formatInstant(at)}::text::timestamptz),
+           stats = stats || jsonb_build_object('errors', jsonb_build_array(${error}::text), 'error_count', 1)
+     WHERE cloud = ${cloud} AND status = 'running'
+    RETURNING id::text AS id`;
+  return rows.map(({ id }) => id);
+}
+
+/** When the newest completed run of a cloud began that didn't begin after `upTo`; null where there is none. */
+export async function lastCompletedStart(
+  db: Queryable,
+  cloud: string,
+  upTo: Instant,
+): Promise<Instant | null> {
+  const rows: { started: string }[] = await db`
+    SELECT (extract(epoch FROM started_at) * 1000000)::bigint::text AS started
+    FROM sync_runs
+    WHERE cloud = ${cloud} AND status = 'completed' AND started_at <= ${formatInstant(upTo)}::text::timestamptz
+    ORDER BY started_at DESC
+    LIMIT 1`;
+  return rows[0] === undefined ? null : instantFromMicros(rows[0].started);
+}
+
+/** When each of some clouds was last begun to be run, whatever came of it, up to an instant. */
+export async function lastStarts(
+  db: Queryable,
+  clouds: readonly string[],
+  upTo: Instant,
+): Promise<Map<string, Instant>> {
+  const rows: { cloud: string; started: string }[] = await db`
+    SELECT c.cloud, (extract(epoch FROM r.started_at) * 1000000)::bigint::text AS started
+    FROM json_array_elements_text(${JSON.stringify(clouds)}::text::json) AS c(cloud)
+    CROSS JOIN LATERAL (
+      SELECT started_at FROM sync_runs
+      WHERE sync_runs.cloud = c.cloud AND started_at <= ${formatInstant(upTo)}::text::timestamptz
+      ORDER BY started_at DESC
+      LIMIT 1) AS r`;
+  return new Map(rows.map(({ cloud, started }) => [cloud, instantFromMicros(started)]));
+}
+
+/** Puts these names in the place of all that the cloud had. */
+export async function replaceSizeNames(
+  tx: Transaction,
+  cloud: string,
+  names: readonly ObservedSizeName[],
+): Promise<void> {
+  await tx`DELETE FROM size_names WHERE cloud = ${cloud}`;
+  if (names.length === 0) return;
+  await tx`
+    INSERT INTO size_names (cloud, resource_type, member, value, name)
+    SELECT ${cloud}, n."resourceType", n.member, n.value, n.name
+    FROM json_to_recordset(${JSON.stringify(names)}::text::json)
+      AS n("resourceType" text, member text, value text, name text)
+    ORDER BY 2, 3, 4
+    ON CONFLICT DO NOTHING`;
 }

@@ -96,6 +96,50 @@ export function createMetrics() {
     registers,
   });
 
+  const syncRuns = new Counter({
+    name: "tally_sync_runs_total",
+    help: "Reconciliation runs by how they ended.",
+    labelNames: ["cloud", "status"] as const,
+    registers,
+  });
+  const syncReconciled = new Counter({
+    name: "tally_sync_resources_reconciled_total",
+    help: "Corrections that runs booked: create, update, delete.",
+    labelNames: ["cloud", "action"] as const,
+    registers,
+  });
+  const syncDeferred = new Counter({
+    name: "tally_sync_resources_deferred_total",
+    help: "Differences that runs left to the next one: transitional, recent.",
+    labelNames: ["cloud", "reason"] as const,
+    registers,
+  });
+  const syncErrors = new Counter({
+    name: "tally_sync_errors_total",
+    help: "Errors that runs recorded.",
+    labelNames: ["cloud"] as const,
+    registers,
+  });
+  const syncDuration = new Histogram({
+    name: "tally_sync_duration_seconds",
+    help: "How long runs took.",
+    labelNames: ["cloud"] as const,
+    buckets: [0.5, 1, 2.5, 5, 10, 20, 45, 90, 180, 600, 1_800],
+    registers,
+  });
+  const syncLastSuccess = new Gauge({
+    name: "tally_sync_last_success_timestamp_seconds",
+    help: "When this process last ended a run without an error, in seconds since 1970.",
+    labelNames: ["cloud"] as const,
+    registers,
+  });
+  const syncWithheld = new Counter({
+    name: "tally_sync_withheld_deletes_total",
+    help: "Deletes that the mass-delete brake kept runs from booking.",
+    labelNames: ["cloud"] as const,
+    registers,
+  });
+
   const ingestedLabels = new LabelSets();
   const unvalidatedLabels = new LabelSets();
 
@@ -110,6 +154,13 @@ export function createMetrics() {
     httpDuration,
     poolMax,
     ready,
+    syncRuns,
+    syncReconciled,
+    syncDeferred,
+    syncErrors,
+    syncDuration,
+    syncLastSuccess,
+    syncWithheld,
 
     /** Counts a batch's accepted events: summed up by label set first, since a batch has few different ones. */
     countIngested(events: Iterable<EventLabels>): void {

@@ -1,0 +1,68 @@
+/**
+ * One run a cloud, across processes. The lock is an advisory one of a transaction that stays open while the run
+ * lasts, on a connection of its own: it ends with the connection, so that a process that dies frees it, and a
+ * pooler that hands out connections by the transaction keeps it.
+ */
+import type { Database, Transaction } from "../database/connection.ts";
+import { openBeside } from "../database/pool.ts";
+
+/** What holds the lock. */
+export interface Held {
+  /** @throws where the connection is gone, and the lock with it: then another run may have begun. */
+  check(): Promise<void>;
+}
+
+/** The lock's outcome: `work` was done, or another run holds the cloud. */
+export type Locked<T> = { readonly held: false; readonly value: T } | { readonly held: true };
+
+/** Holds the cloud's lock while `work` runs. @throws what `work` throws, and what the database does */
+export async function withCloudLock<T>(
+  db: Database,
+  cloud: string,
+  work: (held: Held) => Promise<T>,
+): Promise<Locked<T>> {
+  const session = openBeside(db);
+  const begun: { work: Promise<T> | null } = { work: null };
+  try {
+    const locked = await session.begin(async (tx) => {
+      await keepWhileIdle(tx);
+      if (!(await tryLock(tx, cloud))) return false;
+      begun.work = work({ check: () => stillThere(tx) });
+      await begun.work;
+      return true;
+    });
+    if (!locked) return { held: true };
+  } catch (error) {
+    if (begun.work === null) throw error;
+    // The transaction wrote nothing: where only its end failed, all that there was to do is done.
+  } finally {
+    await session.close({ timeout: 0 });
+  }
+  if (begun.work === null) throw new Error("the lock was had, and nothing done under it");
+  return { held: false, value: await begun.work };
+}
+
+async function stillThere(tx: Transaction): Promise<void> {
+  await tx`SELECT`;
+}
+
+/** The lock's transaction does nothing for as long as the run lasts, and notices a machine that went away. */
+async function keepWhileIdle(tx: Transaction): Promise<void> {
+  await tx`
+    SELECT set_config('idle_in_transaction_session_timeout', '0', true),
+           set_config('tcp_keepalives_idle', '15', true),
+           set_config('tcp_keepalives_interval', '5', true),
+           set_config('tcp_keepalives_count', '3', true)`;
+}
+
+async function tryLock(tx: Transaction, cloud: string): Promise<boolean> {
+  const [row]: { locked: boolean }[] = await tx`
+    SELECT pg_try_advisory_xact_lock(${lockKey(cloud)}::text::bigint) AS locked`;
+  return row?.locked === true;
+}
+
+/** 64 bits of a hash: two clouds never meet in one key. */
+function lockKey(cloud: string): string {
+  const hash = new Bun.CryptoHasher("sha256").update(`tally reconciliation ${cloud}`).digest();
+  return String(hash.readBigInt64BE());
+}
