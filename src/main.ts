@@ -12,6 +12,7 @@ import { registerProject } from "./commands/project.ts";
 import { registerRebuild } from "./commands/rebuild.ts";
 import { registerServe } from "./commands/serve.ts";
 import { registerToken } from "./commands/token.ts";
+import { registerVerify } from "./commands/verify.ts";
 import { registerVersion, VERSION } from "./commands/version.ts";
 
 function commandLine(): Command {
@@ -30,6 +31,7 @@ function commandLine(): Command {
   registerToken(program);
   registerProject(program);
   registerRebuild(program);
+  registerVerify(program);
   registerConfig(program);
   registerHealth(program);
   registerVersion(program);

@@ -1,0 +1,186 @@
+/** Rows against histories: a portion of the resources at a time, each as of one moment. */
+import type { Database, Transaction } from "../database/connection.ts";
+import { snapshot } from "../database/snapshot.ts";
+import type { ResourceKey } from "../event/event.ts";
+import { formatInstant, type Instant } from "../event/instant.ts";
+import { canonicalJson } from "../event/json-text.ts";
+import { compareKeys, pagesOfHistories } from "../projection/histories.ts";
+import { keyOf, type LocalKey, nextResources } from "../projection/queries.ts";
+import { compareBytes, type FoldedRow, Folding } from "../timeline/fold.ts";
+import { type Report, resourcePath } from "./fault.ts";
+import { LifeCheck } from "./lives.ts";
+import { type CheckedRow, misshapenEvents, nextRowKeys, readRows } from "./queries.ts";
+
+/** Resources of one snapshot: it is soon over, so that it holds up no vacuum. */
+const RESOURCES_A_PORTION = 500;
+
+const BEFORE_ALL: ResourceKey = { cloud: "", resourceType: "", resourceId: "" };
+
+/** How much was looked at. */
+export interface ResourcesChecked {
+  readonly resources: number;
+  readonly events: number;
+}
+
+/**
+ * Checks that every row is what its history folds into, that none lacks the other, that intervals cover lives, and
+ * that payloads and sizes are objects.
+ * @param onProgress called after each portion with the number of resources checked so far
+ */
+export async function checkResources(
+  db: Database,
+  report: Report,
+  onProgress: (resources: number) => void,
+): Promise<ResourcesChecked> {
+  let after = BEFORE_ALL;
+  let resources = 0;
+  let events = 0;
+  for (;;) {
+    const from: ResourceKey = after;
+    const portion = await snapshot(db, async (tx) => {
+      const keys = await nextKeys(tx, from);
+      const cloud = keys[0]?.cloud;
+      return { keys, events: cloud === undefined ? 0 : await checkPortion(tx, cloud, keys, report) };
+    });
+    const last = portion.keys.at(-1);
+    if (last === undefined) return { resources, events };
+    after = last;
+    resources += portion.keys.length;
+    events += portion.events;
+    onProgress(resources);
+  }
+}
+
+/** The next resources that have a row, a history or both: of one cloud, in key order. */
+async function nextKeys(tx: Transaction, after: ResourceKey): Promise<ResourceKey[]> {
+  const withEvents = await nextResources(tx, { cloud: null, resourceType: null }, after, RESOURCES_A_PORTION);
+  const withRow = await nextRowKeys(tx, after, RESOURCES_A_PORTION);
+  const sorted = [...withEvents, ...withRow].sort(
+    (a, b) => compareBytes(a.cloud, b.cloud) || compareKeys(a, b),
+  );
+  const distinct = sorted.filter((key, at) => {
+    const before = sorted[at - 1];
+    return before === undefined || before.cloud !== key.cloud || compareKeys(before, key) !== 0;
+  });
+  return distinct.slice(0, RESOURCES_A_PORTION).filter(({ cloud }) => cloud === distinct[0]?.cloud);
+}
+
+/** @returns how many events were folded */
+async function checkPortion(
+  tx: Transaction,
+  cloud: string,
+  keys: readonly LocalKey[],
+  report: Report,
+): Promise<number> {
+  const tell = (key: LocalKey, what: string) => report({ where: resourcePath({ cloud, ...key }), what });
+  const rows = new Map((await readRows(tx, cloud, keys)).map((row) => [keyOf(row), row]));
+  const unfoldable = new Set<string>();
+  for (const { resourceType, resourceId, eventId, what, finite } of await misshapenEvents(tx, cloud, keys)) {
+    const key = { resourceType, resourceId };
+    tell(key, `its event ${JSON.stringify(eventId)} ${what}`);
+    if (!finite) unfoldable.add(keyOf(key));
+  }
+  const foldable = keys.filter((key) => !unfoldable.has(keyOf(key)));
+  const seen = new Set<string>();
+  let events = 0;
+  for await (const { key, row, count, faults } of foldedHistories(tx, cloud, foldable)) {
+    seen.add(keyOf(key));
+    events += count;
+    for (const what of faults) tell(key, what);
+    const stored = rows.get(keyOf(key));
+    if (stored === undefined) tell(key, "it has events, and no row");
+    else for (const what of differences(stored, row)) tell(key, what);
+  }
+  for (const key of foldable) {
+    if (!seen.has(keyOf(key))) tell(key, "it has a row, and no events");
+  }
+  return events;
+}
+
+/** What one history came to. */
+interface FoldedHistory {
+  readonly key: LocalKey;
+  readonly row: FoldedRow;
+  readonly count: number;
+  /** What is wrong with its intervals. */
+  readonly faults: readonly string[];
+}
+
+/** A history that is being read. */
+class Reading {
+  readonly key: LocalKey;
+  readonly folding = new Folding();
+  readonly lives = new LifeCheck();
+  count = 0;
+
+  constructor({ resourceType, resourceId }: LocalKey) {
+    this.key = { resourceType, resourceId };
+  }
+
+  finish(): FoldedHistory[] {
+    const { row, intervals } = this.folding.folded;
+    if (row === null) return [];
+    for (const interval of intervals) this.lives.cover(interval);
+    return [{ key: this.key, row, count: this.count, faults: this.lives.finish() }];
+  }
+}
+
+/** The histories of the keys, one after the other, folded as they are read. A key without events gives none. */
+async function* foldedHistories(
+  tx: Transaction,
+  cloud: string,
+  keys: readonly LocalKey[],
+): AsyncGenerator<FoldedHistory> {
+  let open: Reading | null = null;
+  for await (const page of pagesOfHistories(tx, cloud, keys, true)) {
+    for (const { resourceType, resourceId, event } of page) {
+      const key = { resourceType, resourceId };
+      if (open !== null && compareKeys(open.key, key) !== 0) {
+        yield* open.finish();
+        open = null;
+      }
+      open ??= new Reading(key);
+      open.count++;
+      open.folding.take(event);
+      open.lives.take(event);
+    }
+    // What a long history has settled is not kept until its end.
+    for (const interval of open?.folding.takeSettled() ?? []) open?.lives.cover(interval);
+  }
+  if (open !== null) yield* open.finish();
+}
+
+/** What a row says otherwise than its history, one sentence a column. */
+function differences({ row, sizeKind, finite }: CheckedRow, folded: FoldedRow): string[] {
+  if (!finite) return ["its row holds an infinite instant"];
+  const found: string[] = [];
+  if (sizeKind !== "object") found.push(`its row's size is of the JSON type ${sizeKind}`);
+  const compare = (column: string, stored: string, expected: string) => {
+    if (stored !== expected) found.push(`its row's ${column} is ${stored}, and by its history ${expected}`);
+  };
+  const texts = ["platform", "projectId", "state", "lastEventId", "lastEventType"] as const;
+  for (const member of texts)
+    compare(COLUMNS[member], JSON.stringify(row[member]), JSON.stringify(folded[member]));
+  const instants = ["createdAt", "deletedAt", "firstEventAt", "lastEventAt", "lastReceivedAt"] as const;
+  for (const member of instants) compare(COLUMNS[member], shown(row[member]), shown(folded[member]));
+  if (canonicalJson(row.size) !== canonicalJson(folded.size)) compare(COLUMNS.size, row.size, folded.size);
+  return found;
+}
+
+const COLUMNS: Readonly<Record<keyof FoldedRow, string>> = {
+  platform: "platform",
+  projectId: "project_id",
+  state: "state",
+  size: "size",
+  createdAt: "created_at",
+  deletedAt: "deleted_at",
+  firstEventAt: "first_event_at",
+  lastEventAt: "last_event_at",
+  lastReceivedAt: "last_received_at",
+  lastEventId: "last_event_id",
+  lastEventType: "last_event_type",
+};
+
+function shown(instant: Instant | null): string {
+  return instant === null ? "null" : formatInstant(instant);
+}
