@@ -6,7 +6,9 @@ import { Command, CommanderError } from "commander";
 import { registerConfig } from "./commands/config.ts";
 import { registerCredential } from "./commands/credential.ts";
 import { registerDemo } from "./commands/demo.ts";
+import { registerExport } from "./commands/export.ts";
 import { registerHealth } from "./commands/health.ts";
+import { registerImport } from "./commands/import.ts";
 import { registerMigrate } from "./commands/migrate.ts";
 import { registerProject } from "./commands/project.ts";
 import { registerRebuild } from "./commands/rebuild.ts";
@@ -31,6 +33,8 @@ function commandLine(): Command {
   registerToken(program);
   registerProject(program);
   registerRebuild(program);
+  registerExport(program);
+  registerImport(program);
   registerVerify(program);
   registerConfig(program);
   registerHealth(program);
