@@ -17,6 +17,7 @@ import { fixed, markdownTable, median, spread } from "./bench/figures.ts";
 import { machineLine, residentMegabytes } from "./bench/machine.ts";
 import { benchReads } from "./bench/reads.ts";
 import { type Contestant, type Measurement, type Route, roundTrip, Session } from "./bench/session.ts";
+import { benchSmall } from "./bench/small.ts";
 import { reset } from "./bench/statements.ts";
 import { type RunningTally, runJob, startTally } from "./bench/tally.ts";
 
@@ -32,9 +33,14 @@ function numbers(text: string): number[] {
   return text.split(",").map((part) => Math.trunc(number(1)(part)));
 }
 
-// Reads are measured on a fleet of their own.
-if (process.argv[2] === "reads") {
-  await benchReads(join(import.meta.dir, "../dist/tally"), process.argv.slice(3));
+/** Benchmarks with surroundings of their own: `bun run bench <name>`. */
+const OTHERS: Readonly<Record<string, (executable: string, args: readonly string[]) => Promise<void>>> = {
+  reads: benchReads,
+  small: benchSmall,
+};
+const other = OTHERS[process.argv[2] ?? ""];
+if (other !== undefined) {
+  await other(join(import.meta.dir, "../dist/tally"), process.argv.slice(3));
   process.exit(0);
 }
 

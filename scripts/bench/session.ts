@@ -46,14 +46,15 @@ export class Session {
   readonly socketDirectory: string;
   readonly databaseUrl: string;
   readonly db: Database;
-  readonly #postmaster: number;
+  /** The server's process. */
+  readonly postmaster: number;
 
   constructor(tally: RunningTally) {
     this.socketDirectory = join(tally.dataDir, "run");
     this.databaseUrl = `postgres://tally@/tally?host=${encodeURIComponent(this.socketDirectory)}`;
     this.db = openPool({ url: this.databaseUrl }, { maxConnections: 1, applicationName: "bench" });
     const pidFile = readFileSync(join(tally.dataDir, "database/postmaster.pid"), "utf8");
-    this.#postmaster = Number(pidFile.split("\n")[0]);
+    this.postmaster = Number(pidFile.split("\n")[0]);
   }
 
   async serverVersion(): Promise<string> {
@@ -85,7 +86,7 @@ export class Session {
         : { kind: contestant, databaseUrl };
     const cpuNow = () => ({
       tally: cpuSeconds(tally.pid),
-      postgres: cpuSecondsWithChildren(this.#postmaster),
+      postgres: cpuSecondsWithChildren(this.postmaster),
     });
     let before = cpuNow();
     let after = before;
