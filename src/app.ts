@@ -20,6 +20,7 @@ import { relationRoutes } from "./projects/relation-routes.ts";
 import { projectRoutes } from "./projects/routes.ts";
 import * as reconcileModels from "./reconcile/model.ts";
 import { reconcileRoutes } from "./reconcile/routes.ts";
+import { syncRoutes } from "./reconcile/sync-routes.ts";
 import * as resourceTypeModels from "./resource-types/model.ts";
 import { resourceTypeRoutes } from "./resource-types/routes.ts";
 import * as statisticsModels from "./statistics/model.ts";
@@ -69,6 +70,7 @@ export function createApp(services: Services): App {
     .use(deadLetterRoutes(services))
     .use(auditRoutes(services))
     .use(reconcileRoutes(services))
+    .use(syncRoutes(services))
     .use(projectionRoutes(services))
     .use(projectRoutes(services))
     .use(relationRoutes(services))
