@@ -13,34 +13,51 @@ import {
 } from "./service.ts";
 import { uuid, type World } from "./world.ts";
 
-const HEADERS = { "OpenStack-API-Version": "volume 3.0", Vary: "OpenStack-API-Version" } as const;
+/** The highest microversion's second part: 3.70. */
+const NEWEST = 70;
+/** From this one on, a page tells how many volumes there are in all, where it is asked to. */
+const COUNTS = 45;
+
+/** The second part of the microversion that is asked for: 0 without one. @returns null where there is no such */
+function microversion(headers: Headers): number | null {
+  const asked = headers.get("openstack-api-version");
+  if (asked === null) return 0;
+  const minor = Number(/^volume 3\.(\d+)$/.exec(asked)?.[1] ?? Number.NaN);
+  return minor <= NEWEST ? minor : null;
+}
+
+function headersOf(version: number): Readonly<Record<string, string>> {
+  return { "OpenStack-API-Version": `volume 3.${version}`, Vary: "OpenStack-API-Version" };
+}
 
 function versionsOf(base: string) {
   const links = [
     { rel: "describedby", type: "text/html", href: "https://docs.openstack.org/" },
     { rel: "self", href: `${base}/v3/` },
   ];
-  const newest = { version: "3.70", min_version: "3.0", updated: "2022-08-31T00:00:00Z" };
+  const newest = { version: `3.${NEWEST}`, min_version: "3.0", updated: "2022-08-31T00:00:00Z" };
   return { versions: [{ id: "v3.0", status: "CURRENT", ...newest, links }] };
 }
 
 /** The versions at the root, which need no token. @returns null for any other path */
 export function cinderVersions({ path, base }: ServiceRequest): Reply | null {
-  return path === "/" || path === "" ? reply(300, versionsOf(base), HEADERS) : null;
+  return path === "/" || path === "" ? reply(300, versionsOf(base), headersOf(0)) : null;
 }
 
 export function cinder(world: World, request: AuthorizedRequest): Reply {
-  const answered = route(world, request);
-  return { ...answered, headers: { ...HEADERS, ...answered.headers } };
+  const version = microversion(request.headers);
+  const message = `Version is not supported by the API. Minimum is 3.0 and maximum is 3.${NEWEST}.`;
+  const answered = version === null ? fault("computeFault", 406, message) : route(world, request, version);
+  return { ...answered, headers: { ...headersOf(version ?? 0), ...answered.headers } };
 }
 
-function route(world: World, request: AuthorizedRequest): Reply {
+function route(world: World, request: AuthorizedRequest, version: number): Reply {
   if (request.path === "/v3/" || request.path === "/v3") return reply(200, versionsOf(request.base));
   const [, project, resource] = /^\/v3\/([0-9a-f]{32})\/(.+)$/.exec(request.path) ?? [];
   if (project !== undefined && project !== request.token.project.id) {
     return fault("badRequest", 400, "Malformed request url");
   }
-  if (resource === "volumes/detail") return listVolumes(world, request);
+  if (resource === "volumes/detail") return listVolumes(world, request, version);
   if (resource === "types") return listTypes(world, request);
   return fault("itemNotFound", 404, "The resource could not be found.");
 }
@@ -49,7 +66,7 @@ function fault(kind: string, code: number, message: string): Reply {
   return reply(code, { [kind]: { code, message } });
 }
 
-function listVolumes(world: World, request: AuthorizedRequest): Reply {
+function listVolumes(world: World, request: AuthorizedRequest, version: number): Reply {
   const { query, token } = request;
   const admin = seesAll(token, "volume");
   // Others' `all_tenants` is narrowed to their own project without a word.
@@ -70,10 +87,14 @@ function listVolumes(world: World, request: AuthorizedRequest): Reply {
   }
   const prefix = `${request.base}${request.path.replace(/\/detail$/, "")}`;
   const volumes = page.map((volume) => volumeJson(volume, prefix, admin));
+  const counted = version >= COUNTS && query.get("with_count")?.toLowerCase() === "true";
+  const count = counted
+    ? { count: project === null ? all.length : all.filter(({ projectId }) => projectId === project).length }
+    : {};
   const last = page.at(-1);
-  if (last === undefined || page.length < limit) return reply(200, { volumes });
+  if (last === undefined || page.length < limit) return reply(200, { volumes, ...count });
   const href = `${request.base}${request.path}?${sortedQuery(query, last.id)}`;
-  return reply(200, { volumes, volumes_links: [{ rel: "next", href }] });
+  return reply(200, { volumes, volumes_links: [{ rel: "next", href }], ...count });
 }
 
 function volumeJson(volume: Volume, prefix: string, admin: boolean): object {
