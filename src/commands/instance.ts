@@ -10,6 +10,7 @@ import { instantFromMicros } from "../event/instant.ts";
 import { type Listening, listen } from "../http/listen.ts";
 import type { Services } from "../http/services.ts";
 import type { ConfiguredCloud } from "../reconcile/adapter.ts";
+import { startScheduler } from "../reconcile/scheduler.ts";
 import type { Settings } from "../settings.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
@@ -26,7 +27,7 @@ export interface Instance {
   readonly listening: Listening;
   /** Settles when the embedded PostgreSQL ends by itself; never with an external one, nor after `stop`. */
   readonly failed: Promise<void>;
-  /** Stops listening, ends what is in flight (10 s at most), closes the pool, stops the embedded server. */
+  /** Stops listening, ends what is in flight and what is run (10 s at most), closes the pool, stops the embedded server. */
   stop(): Promise<void>;
 }
 
@@ -78,12 +79,13 @@ export async function startInstance(
       clouds,
     };
     const listening = listenOrExplain(services);
+    const scheduler = startScheduler(services, clouds);
     const failed = new Promise<void>((resolve) => {
       void embedded?.exited.then(() => stopping || resolve());
     });
     const stop = async () => {
       stopping = true;
-      await listening.stop(GRACE_SECONDS);
+      await Promise.all([scheduler.stop(GRACE_SECONDS), listening.stop(GRACE_SECONDS)]);
       await close();
     };
     return { services, listening, failed, stop };

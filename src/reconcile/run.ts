@@ -82,6 +82,8 @@ const PAGE_ROWS = 5_000;
 const LOOKUP_KEYS = 1_000;
 const SECOND = 1_000_000n;
 const DAY = 86_400n * SECOND;
+/** Starts that lie no further than this in the future are another machine's; later ones were asked for. Microseconds. */
+export const CLOCK_SKEW = 60n * SECOND;
 /** What the row of a run says whose process died. */
 const ABANDONED = "the process that ran it ended before the run did";
 
@@ -114,7 +116,8 @@ export async function runUnlessDone(
   const locked = await withCloudLock(services.db, cloud.cloud, async (held) => {
     const startedAt = request.at ?? services.now();
     if (request.unlessSince !== undefined) {
-      const last = (await lastStarts(services.db, [cloud.cloud], startedAt)).get(cloud.cloud);
+      const upTo = (startedAt + CLOCK_SKEW) as Instant;
+      const last = (await lastStarts(services.db, [cloud.cloud], upTo)).get(cloud.cloud);
       if (last !== undefined && last > request.unlessSince) return null;
     }
     return await new Run(services, cloud, request, startedAt, held).run(signal);
