@@ -27,6 +27,8 @@ export interface OpenStackConfig {
   readonly osCloud: string;
   /** Whether load balancers are read, too. */
   readonly includeOctavia: boolean;
+  /** How long one request may take; null or absent: 30. */
+  readonly requestTimeoutSeconds?: number | null;
 }
 
 export const OPENSTACK = "openstack";
@@ -46,7 +48,7 @@ export function openStackAdapter(config: OpenStackConfig, env: Environment, pace
       const account = accountOf(entry);
       const token = kept?.account === account ? kept.token : null;
       kept = null;
-      const session = await openSession(entry, pace, signal, token);
+      const session = await openSession(entry, paceOf(config, pace), signal, token);
       const reach = await provenReach(session);
       return new OpenStackCloud(session, config, reach, (good) => {
         // One that something failed with is given up: a new one comes with a new catalog.
@@ -59,6 +61,12 @@ export function openStackAdapter(config: OpenStackConfig, env: Environment, pace
 /** The types that are enumerated, in the order in which they are told of. */
 export function resourceTypesOf({ includeOctavia }: OpenStackConfig): string[] {
   return ["instance", "volume", "floating_ip", "image", ...(includeOctavia ? ["loadbalancer"] : [])];
+}
+
+/** The pace that a configuration sets. */
+export function paceOf({ requestTimeoutSeconds }: OpenStackConfig, usual = USUAL_PACE): Pace {
+  const seconds = requestTimeoutSeconds ?? null;
+  return seconds === null ? usual : { ...usual, timeoutMs: seconds * 1_000 };
 }
 
 /** @throws {RunFailure} when the login fails */

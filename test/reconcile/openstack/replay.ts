@@ -84,11 +84,11 @@ export function replay(options: ReplayOptions = {}): Replay {
   const replies = { ...NOW, ...options.replies };
   const asked: string[] = [];
   const headers: Headers[] = [];
-  const server = Bun.serve({
+  const server: Bun.Server<undefined> = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     ...(options.tls === undefined ? {} : { tls: options.tls }),
-    async fetch(request) {
+    async fetch(request): Promise<Response> {
       const what = nameOf(request);
       asked.push(what);
       headers.push(request.headers);
@@ -97,7 +97,7 @@ export function replay(options: ReplayOptions = {}): Replay {
       return typeof reply === "string" ? answered(reply, origin) : await reply(request);
     },
   });
-  const origin = server.url.origin;
+  const origin: string = server.url.origin;
   const directory = mkdtempSync(join(tmpdir(), "tally-clouds-"));
   const cloudsYaml = options.cloudsYaml ?? usualCloudsYaml;
   writeFileSync(join(directory, "clouds.yaml"), cloudsYaml(origin));
