@@ -3,6 +3,7 @@
  * is its result.)
  */
 import { Command, CommanderError } from "commander";
+import { registerClouds } from "./commands/clouds.ts";
 import { registerConfig } from "./commands/config.ts";
 import { registerCredential } from "./commands/credential.ts";
 import { registerDemo } from "./commands/demo.ts";
@@ -13,6 +14,7 @@ import { registerMigrate } from "./commands/migrate.ts";
 import { registerProject } from "./commands/project.ts";
 import { registerRebuild } from "./commands/rebuild.ts";
 import { registerServe } from "./commands/serve.ts";
+import { registerSync } from "./commands/sync.ts";
 import { registerToken } from "./commands/token.ts";
 import { registerVerify } from "./commands/verify.ts";
 import { registerVersion, VERSION } from "./commands/version.ts";
@@ -33,9 +35,11 @@ function commandLine(): Command {
   registerToken(program);
   registerProject(program);
   registerRebuild(program);
+  registerSync(program);
   registerExport(program);
   registerImport(program);
   registerVerify(program);
+  registerClouds(program);
   registerConfig(program);
   registerHealth(program);
   registerVersion(program);

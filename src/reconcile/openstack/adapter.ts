@@ -1,35 +1,16 @@
 /** The OpenStack adapter: what a cloud's services hold, told to a reconciliation run. */
 import type { Instant } from "../../event/instant.ts";
 import type { Environment } from "../../settings.ts";
-import {
-  type Adapter,
-  type AdapterContext,
-  type CloudSession,
-  type Observation,
-  type ObservedSizeName,
-  RunFailure,
-} from "../adapter.ts";
-import { Cinder, volumeTypes } from "./cinder.ts";
+import type { Adapter, AdapterContext, CloudSession, Observation, ObservedSizeName } from "../adapter.ts";
+import { volumeTypes } from "./cinder.ts";
 import { type CloudEntry, readCloudEntry } from "./clouds-yaml.ts";
-import { ServiceFailure } from "./failure.ts";
-import { images } from "./glance.ts";
 import type { Token } from "./keystone.ts";
-import { floatingIps } from "./neutron.ts";
-import { Nova } from "./nova.ts";
-import { incomplete, inParallel, type Observations, tolerant } from "./observing.ts";
-import { loadBalancers } from "./octavia.ts";
+import { listingsOf, type OpenStackConfig, provenReach, type Reach, resourceTypesOf } from "./listings.ts";
+import { incomplete, inParallel } from "./observing.ts";
 import { Session } from "./session.ts";
 import { type Pace, Transport, USUAL_PACE } from "./transport.ts";
 
-/** What an entry of the clouds file says under `adapter_config`. */
-export interface OpenStackConfig {
-  /** The entry of clouds.yaml. */
-  readonly osCloud: string;
-  /** Whether load balancers are read, too. */
-  readonly includeOctavia: boolean;
-  /** How long one request may take; null or absent: 30. */
-  readonly requestTimeoutSeconds?: number | null;
-}
+export type { OpenStackConfig } from "./listings.ts";
 
 export const OPENSTACK = "openstack";
 
@@ -58,11 +39,6 @@ export function openStackAdapter(config: OpenStackConfig, env: Environment, pace
   };
 }
 
-/** The types that are enumerated, in the order in which they are told of. */
-export function resourceTypesOf({ includeOctavia }: OpenStackConfig): string[] {
-  return ["instance", "volume", "floating_ip", "image", ...(includeOctavia ? ["loadbalancer"] : [])];
-}
-
 /** The pace that a configuration sets. */
 export function paceOf({ requestTimeoutSeconds }: OpenStackConfig, usual = USUAL_PACE): Pace {
   const seconds = requestTimeoutSeconds ?? null;
@@ -82,30 +58,6 @@ export function openSession(
 /** By what it is known that an entry names the same account as before, with the same password. */
 function accountOf(entry: CloudEntry): string {
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(entry)).digest("hex");
-}
-
-/** Nova, where it answered; else why it didn't, and nobody knows how far the account sees. */
-export type Reach = { readonly nova: Nova } | { readonly unproved: string };
-
-/**
- * Proves that the account sees the servers of all projects: cinder, neutron and glance answer an account that
- * doesn't with what it sees, and don't say so.
- * @throws {RunFailure} when nova refuses
- */
-export async function provenReach(session: Session): Promise<Reach> {
-  const { name, file } = session.entry;
-  try {
-    const nova = await Nova.open(session);
-    const fault = await nova.reachFault();
-    if (fault === null) return { nova };
-    throw new RunFailure(
-      `${name} in ${file}: the account may not list the servers of all projects (${fault}): ` +
-        "give its user the role admin on the project that it logs in to",
-    );
-  } catch (error) {
-    if (error instanceof ServiceFailure) return { unproved: error.message };
-    throw error;
-  }
 }
 
 /** One run's view of the cloud. */
@@ -133,7 +85,9 @@ class OpenStackCloud implements CloudSession {
         yield incomplete(type, `it isn't proved that the account sees all projects: ${unproved}`);
       }
     }
-    const streams = listings(session, this.#config, this.#reach, deletedSince);
+    const streams = listingsOf(session, this.#config, this.#reach, deletedSince).map(
+      (one) => one.observations,
+    );
     for await (const page of inParallel(streams, () => session.abandon())) {
       for (const observation of page) {
         if (observation.kind === "incomplete") good = false;
@@ -146,31 +100,4 @@ class OpenStackCloud implements CloudSession {
   async sizeNames(): Promise<readonly ObservedSizeName[]> {
     return await volumeTypes(this.#session);
   }
-}
-
-/** The listings of one run, a stream a service. */
-function listings(
-  session: Session,
-  config: OpenStackConfig,
-  reach: Reach,
-  deletedSince: Instant | null,
-): AsyncGenerator<Observations>[] {
-  return [
-    ...("nova" in reach ? [tolerant("instance", servers(reach.nova, deletedSince))] : []),
-    tolerant("volume", volumes(session)),
-    tolerant("floating_ip", floatingIps(session)),
-    tolerant("image", images(session)),
-    ...(config.includeOctavia ? [tolerant("loadbalancer", loadBalancers(session))] : []),
-  ];
-}
-
-/** The living first: a server that ends meanwhile is in both listings rather than in none. */
-async function* servers(nova: Nova, deletedSince: Instant | null): AsyncGenerator<Observations> {
-  yield* nova.live();
-  if (deletedSince !== null) yield* nova.ended(deletedSince);
-}
-
-async function* volumes(session: Session): AsyncGenerator<Observations> {
-  const cinder = await Cinder.open(session);
-  yield* cinder.volumes();
 }
