@@ -165,6 +165,47 @@ describe("its life", () => {
     innocent.kill();
   }, 60_000);
 
+  test("nor is one whose number is that of a killed server that nobody has reaped", async () => {
+    // The shell turns into sleep, which never asks what became of the child that the shell had.
+    const parent = Bun.spawn(["sh", "-c", "sleep 0.3 & echo $!; exec sleep 60"], { stdout: "pipe" });
+    let zombie = 0;
+    for await (const chunk of parent.stdout) {
+      zombie = Number(new TextDecoder().decode(chunk));
+      break;
+    }
+    while (isAlive(zombie)) await Bun.sleep(10);
+    expect(existsSync(`/proc/${zombie}`)).toBe(true);
+    writeFileSync(join(clusterOf(directory.path), "postmaster.pid"), `${zombie}\n`);
+    const server = await ownServer(directory.path);
+    expect(await ask(server, "SELECT 1")).toBe(1);
+    await server.stop();
+    parent.kill();
+  }, 60_000);
+
+  test("a backend that works on after its server was killed is ended before the next start", async () => {
+    const first = await ownServer(directory.path);
+    const db = openPool(first.target, { maxConnections: 2 });
+    const busy = db`SELECT pg_backend_pid(), count(*) FROM generate_series(1, 100000000000)`.catch(
+      () => "cut",
+    );
+    let backend = 0;
+    while (backend === 0) {
+      const [found]: { pid: number }[] = await db`
+        SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%generate_series%' AND pid <> pg_backend_pid()`;
+      backend = found?.pid ?? 0;
+    }
+    process.kill(postmasterPid(directory.path), "SIGKILL");
+    await first.exited;
+    expect(isAlive(backend)).toBe(true);
+    await first.stop();
+    const second = await ownServer(directory.path);
+    expect(isAlive(backend)).toBe(false);
+    expect(await busy).toBe("cut");
+    expect(await ask(second, "SELECT sum(n)::int FROM kept")).toBe(3);
+    await second.stop();
+    await db.close({ timeout: 0 });
+  }, 60_000);
+
   test("what an interrupted start or an older version left is cleaned up", async () => {
     rmSync(clusterOf(directory.path), { recursive: true });
     mkdirSync(join(directory.path, ".initdb-abc/database"), { recursive: true });

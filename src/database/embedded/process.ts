@@ -1,5 +1,5 @@
 /** Facts about processes, from /proc. */
-import { readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** Whether a process of that id runs; zombies don't count. */
 export function isAlive(pid: number): boolean {
@@ -20,6 +20,14 @@ export function isPostgresOn(pid: number, cluster: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The processes of a PostgreSQL server on that data directory: the server itself, and its backends. */
+export function postgresProcessesOn(cluster: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => isPostgresOn(pid, cluster));
 }
 
 /** Waits until the process is gone. @returns false when it still runs after `milliseconds` */

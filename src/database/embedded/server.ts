@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, stat
 import { join } from "node:path";
 import { type Account, handOver, runAs } from "./account.ts";
 import { EmbeddedDatabaseError } from "./fault.ts";
-import { gone, isAlive, isPostgresOn } from "./process.ts";
+import { gone, isAlive, isPostgresOn, postgresProcessesOn } from "./process.ts";
 
 /** The port names the socket's file only: nothing listens on TCP. */
 export const SOCKET_PORT = 5432;
@@ -48,36 +48,46 @@ function readPostmaster(cluster: string): PostmasterFile | null {
   }
 }
 
+function signal(pid: number, name: "SIGINT" | "SIGQUIT" | "SIGKILL"): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if (isAlive(pid)) throw error;
+  }
+}
+
 async function shutDown(pid: number): Promise<void> {
-  const send = (signal: "SIGINT" | "SIGQUIT") => {
-    try {
-      process.kill(pid, signal);
-    } catch (error) {
-      if (isAlive(pid)) throw error;
-    }
-  };
-  send("SIGINT");
+  signal(pid, "SIGINT");
   if (await gone(pid, FAST_SHUTDOWN_MS)) return;
   // Without the checkpoint: the next start recovers from the log. Nothing committed is lost.
-  send("SIGQUIT");
+  signal(pid, "SIGQUIT");
   if (await gone(pid, IMMEDIATE_SHUTDOWN_MS)) return;
   throw new EmbeddedDatabaseError(`the embedded PostgreSQL (pid ${pid}) doesn't stop`);
 }
 
 /**
- * Stops a server that a killed Tally left behind, and clears the way where another process happens to have the
- * pid that it had. The caller holds the directory's lock, so no living Tally owns that server.
+ * Stops a server that a killed Tally left behind, also one that was killed itself and whose backends work on; and
+ * clears the way where its pid is still in use: by a process that happens to have it, or by its own remains, which
+ * nobody has reaped yet. The caller holds the directory's lock, so no living Tally owns that server.
  * @returns whether a server was stopped
  */
 export async function stopOrphan(cluster: string): Promise<boolean> {
   const found = readPostmaster(cluster);
-  if (found === null || !isAlive(found.pid)) return false;
+  if (found === null) return false;
   if (isPostgresOn(found.pid, cluster)) {
     await shutDown(found.pid);
     return true;
   }
-  // PostgreSQL would take that process for a server of its own and refuse to start, in a container at every start.
-  rmSync(join(cluster, "postmaster.pid"), { force: true });
+  // A backend without its server ends when it next waits for something; one that computes has to be told.
+  for (const pid of postgresProcessesOn(cluster)) signal(pid, "SIGQUIT");
+  for (const pid of postgresProcessesOn(cluster)) {
+    if (!(await gone(pid, IMMEDIATE_SHUTDOWN_MS))) signal(pid, "SIGKILL");
+    await gone(pid, IMMEDIATE_SHUTDOWN_MS);
+  }
+  // PostgreSQL would take whatever has that pid for a server and refuse to start, in a container at every start. It is
+  // only safe to help it because no process of that server is left: the file is also how it finds those.
+  if (existsSync(`/proc/${found.pid}`) && postgresProcessesOn(cluster).length === 0)
+    rmSync(join(cluster, "postmaster.pid"), { force: true });
   return false;
 }
 
