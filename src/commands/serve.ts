@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { readSettings } from "../settings.ts";
 import { createLogger } from "../telemetry/log.ts";
+import { configuredClouds } from "./configured-clouds.ts";
 import { type Instance, startInstance } from "./instance.ts";
 
 export function registerServe(program: Command): void {
@@ -12,6 +13,7 @@ export function registerServe(program: Command): void {
     )
     .action(async () => {
       const settings = readSettings(process.env);
+      const clouds = configuredClouds(settings, process.env);
       const log = createLogger(settings.logLevel);
       const told = new AbortController();
       const signalled = new Promise<string>((resolve) => {
@@ -31,7 +33,7 @@ export function registerServe(program: Command): void {
       }
       let instance: Instance;
       try {
-        instance = await startInstance(settings, log, told.signal);
+        instance = await startInstance(settings, log, told.signal, clouds);
       } catch (error) {
         // Told to stop before it was up: that is no failure.
         if (told.signal.aborted) return;
