@@ -30,8 +30,8 @@ export interface Lived {
   readonly lost: ReadonlyMap<string, number>;
 }
 
-/** In the end nothing happens any more for so long that the last late event arrives and the last run comes. */
-const REST_SECONDS = 3 * 3_600;
+/** In the end nothing happens any more until the last late event has arrived, and for so long after it. */
+const REST_SECONDS = 1_800;
 
 /** Events that one batch holds. */
 const BATCH = 1_000;
@@ -52,7 +52,7 @@ export async function liveThrough(
   const scope = { platform: configured.platform, cloud: configured.cloud };
   const begin = cloud.world.now;
   const busyUntil = later(begin, span.hours * 3_600);
-  const end = later(busyUntil, REST_SECONDS);
+  const end = later(busyUntil, span.losses.latest + REST_SECONDS);
   const corrections = { created: 0, updated: 0, deleted: 0 };
   const failures: string[] = [];
   let runs = 0;
