@@ -4,15 +4,13 @@ import type { Page } from "../../src/database/statement.ts";
 import { formatInstant, type Instant, instantFromMicros, parseInstant } from "../../src/event/instant.ts";
 import { encodeCursor } from "../../src/http/page.ts";
 import {
-  countHistory,
   type EventFilter,
   type EventPosition,
-  findResource,
-  historyOf,
   pageOfEvents,
   pageOfResources,
   type ResourceFilter,
-} from "../../src/inventory/queries.ts";
+} from "../../src/inventory/list-queries.ts";
+import { countHistory, findResource, historyOf } from "../../src/inventory/queries.ts";
 import { type RESOURCE_DIMENSIONS, resourceGroupsIn } from "../../src/statistics/count.ts";
 import { countEvents } from "../../src/statistics/queries.ts";
 import { CLOUDS, LARGE_PROJECT, LONG, SMALL_PROJECT } from "./fleet.ts";

@@ -44,6 +44,8 @@ export function openPool(target: DatabaseTarget, options: PoolOptions): Database
     // A list over a project of fifty events and one over a project of fifty million want different plans. Planning
     // costs a statement a fraction of a millisecond, and a plan made for an average project sorts the fifty million.
     plan_cache_mode: "force_custom_plan",
+    // Lists are answered with instants as the server writes them (object-text.ts).
+    datestyle: "ISO",
   };
   const common = {
     adapter: "postgres",

@@ -1,37 +1,8 @@
-/**
- * The statements of the read side. Lists are paged by key: each page goes on behind the last row of the one
- * before, so that a walk costs the same at every depth and no insert shifts it.
- */
-import type { Scope } from "../access/callers.ts";
+/** The statements over one resource: its row, and its history. */
 import type { Queryable } from "../database/connection.ts";
-import { type Page, Statement, where } from "../database/statement.ts";
+import { Statement, where } from "../database/statement.ts";
 import type { ResourceKey, Source, StoredEvent } from "../event/event.ts";
 import { type Instant, instantFromMicros } from "../event/instant.ts";
-
-/** Which events a list holds; null filters nothing. */
-export interface EventFilter {
-  readonly cloud: string | null;
-  readonly platform: string | null;
-  readonly projectId: string | null;
-  readonly resourceType: string | null;
-  readonly resourceId: string | null;
-  readonly eventType: string | null;
-  readonly source: Source | null;
-  /** Inclusive. */
-  readonly from: Instant | null;
-  /** Exclusive. */
-  readonly to: Instant | null;
-}
-
-/** Which resources a list holds; null filters nothing. */
-export interface ResourceFilter {
-  readonly cloud: string | null;
-  readonly platform: string | null;
-  readonly projectId: string | null;
-  readonly resourceType: string | null;
-  readonly state: string | null;
-  readonly status: "active" | "deleted" | "all";
-}
 
 /** A row of the projection, with its newest event's payload. */
 export interface ResourceRow extends ResourceKey {
@@ -47,30 +18,6 @@ export interface ResourceRow extends ResourceKey {
   readonly lastEventType: string;
   /** JSON text; null for an event without one. */
   readonly lastPayload: string | null;
-}
-
-/**
- * The first `limit` rows of a list. Under a scope, each of its projects is a branch of its own that is read in
- * the list's order no further than the page needs; one query over all of them would sort their whole history.
- * @returns null where the scope and the filters have no project in common.
- */
-function pageOf(
-  statement: Statement,
-  list: { readonly table: string; readonly key: string; readonly conditions: readonly string[] },
-  narrowed: { readonly scope: Scope; readonly cloud: string | null; readonly projectId: string | null },
-  limit: number,
-): string | null {
-  const { table, key, conditions } = list;
-  const { scope, cloud, projectId } = narrowed;
-  const cut = statement.limit(limit);
-  const branch = (own: readonly string[]) =>
-    `SELECT * FROM ${table} ${where([...own, ...conditions])} ORDER BY ${key} ${cut}`;
-  if (scope === null) return branch(statement.equals({ cloud, project_id: projectId }));
-  const branches = scope
-    .filter((own) => (cloud ?? own.cloud) === own.cloud && (projectId ?? own.projectId) === own.projectId)
-    .map((own) => `(${branch(statement.equals({ cloud: own.cloud, project_id: own.projectId }))})`);
-  if (branches.length === 0) return null;
-  return `SELECT * FROM (${branches.join(" UNION ALL ")}) own ORDER BY ${key} ${cut}`;
 }
 
 const EVENT_COLUMNS = `
@@ -106,40 +53,6 @@ function storedEvent(row: EventRow): StoredEvent {
     payload: row.payload,
     receivedAt: instantFromMicros(row.received),
   };
-}
-
-/** Where a page of events goes on. */
-export type EventPosition = Pick<StoredEvent, "timestamp" | "eventId">;
-
-/** One page of the events whose own (cloud, project_id) is in scope, by (timestamp, event_id). */
-export async function pageOfEvents(
-  db: Queryable,
-  scope: Scope,
-  filter: EventFilter,
-  page: Page<EventPosition>,
-): Promise<StoredEvent[]> {
-  const statement = new Statement();
-  const conditions = statement.equals({
-    platform: filter.platform,
-    resource_type: filter.resourceType,
-    resource_id: filter.resourceId,
-    event_type: filter.eventType,
-    source: filter.source,
-  });
-  if (filter.from !== null) conditions.push(`timestamp >= ${statement.instant(filter.from)}`);
-  if (filter.to !== null) conditions.push(`timestamp < ${statement.instant(filter.to)}`);
-  if (page.after !== null) {
-    const { timestamp, eventId } = page.after;
-    conditions.push(`(timestamp, event_id) > (${statement.instant(timestamp)}, ${statement.value(eventId)})`);
-  }
-  const list = { table: "events", key: "timestamp, event_id", conditions };
-  const found = pageOf(statement, list, { scope, ...filter }, page.limit);
-  if (found === null) return [];
-  const rows: EventRow[] = await db.unsafe(
-    `SELECT ${EVENT_COLUMNS} FROM (${found}) e ORDER BY e.timestamp, e.event_id`,
-    statement.values,
-  );
-  return rows.map(storedEvent);
 }
 
 /** How many events a resource has; `most` stands for that many or more. */
@@ -217,34 +130,6 @@ function resourceRow(row: ProjectionRow): ResourceRow {
     lastEventType: row.last_event_type,
     lastPayload: row.payload,
   };
-}
-
-/** One page of the resources whose present (cloud, project_id) is in scope, by (cloud, type, id). */
-export async function pageOfResources(
-  db: Queryable,
-  scope: Scope,
-  filter: ResourceFilter,
-  page: Page<ResourceKey>,
-): Promise<ResourceRow[]> {
-  const statement = new Statement();
-  const { platform, resourceType, state, status } = filter;
-  const conditions = statement.equals({ platform, resource_type: resourceType, state });
-  if (status !== "all") conditions.push(`deleted_at IS ${status === "active" ? "NULL" : "NOT NULL"}`);
-  if (page.after !== null) {
-    const { cloud, resourceType: type, resourceId } = page.after;
-    const position = [cloud, type, resourceId].map((text) => statement.value(text));
-    conditions.push(`(cloud, resource_type, resource_id) > (${position.join(", ")})`);
-  }
-  const key = "cloud, resource_type, resource_id";
-  const list = { table: "current_resources", key, conditions };
-  const found = pageOf(statement, list, { scope, ...filter }, page.limit);
-  if (found === null) return [];
-  const rows: ProjectionRow[] = await db.unsafe(
-    `SELECT ${RESOURCE_COLUMNS} FROM (${found}) r ${NEWEST_EVENT}
-      ORDER BY r.cloud, r.resource_type, r.resource_id`,
-    statement.values,
-  );
-  return rows.map(resourceRow);
 }
 
 /** The projection's row of one resource, whoever owns it, or null. */

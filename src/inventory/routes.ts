@@ -2,6 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller, type Scope } from "../access/callers.ts";
+import type { ResourceKey } from "../event/event.ts";
+import { parseInstant } from "../event/instant.ts";
 import { storedEventJson } from "../event/stored.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
@@ -9,11 +11,11 @@ import { after, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts
 import { choiceParam, cursorParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
-import { lifecycleJson, resourceJson } from "./answers.ts";
+import { lifecycleJson } from "./answers.ts";
 import { EVENT, HISTORY_START, RESOURCE } from "./examples.ts";
 import { readHistory } from "./history.ts";
+import { type EventPosition, pageOfEvents, pageOfResources } from "./list-queries.ts";
 import { EventList, Lifecycle, ResourceList } from "./model.ts";
-import { pageOfEvents, pageOfResources } from "./queries.ts";
 
 const listEvents = operation({
   id: "listEvents",
@@ -117,14 +119,28 @@ function checkProjectFilter(scope: Scope, cloud: string | undefined, projectId: 
   throw new Problem("forbidden", "project_id is none of this token's projects");
 }
 
-function eventPosition(cursor: string) {
+function eventPosition(cursor: string): EventPosition {
   const [micros, eventId = ""] = positionOf("events", cursor, 2);
   return { timestamp: instantOf(micros), eventId };
 }
 
-function resourcePosition(cursor: string) {
+/** @param event its JSON. */
+function eventCursor(event: string): string {
+  const { timestamp, event_id: eventId }: { timestamp: string; event_id: string } = JSON.parse(event);
+  const at = parseInstant(timestamp);
+  if (typeof at === "string") throw new Error(`the database wrote an instant that ${at}`);
+  return encodeCursor("events", [String(at), eventId]);
+}
+
+function resourcePosition(cursor: string): ResourceKey {
   const [cloud = "", resourceType = "", resourceId = ""] = positionOf("resources", cursor, 3);
   return { cloud, resourceType, resourceId };
+}
+
+/** @param resource its JSON. */
+function resourceCursor(resource: string): string {
+  const { cloud, resource_type: type, resource_id: id }: Record<string, string> = JSON.parse(resource);
+  return encodeCursor("resources", [cloud ?? "", type ?? "", id ?? ""]);
 }
 
 export function inventoryRoutes(services: Services) {
@@ -156,8 +172,7 @@ export function inventoryRoutes(services: Services) {
         const page = { limit: query.limit + 1, after: after(query.cursor, eventPosition) };
         const rows = await pageOfEvents(db, scope, filter, page);
         const { items, last } = cut(rows, query.limit);
-        const next = last && encodeCursor("events", [String(last.timestamp), last.eventId]);
-        return pageAnswer(items.map(storedEventJson), next);
+        return pageAnswer(items, last && eventCursor(last));
       },
       listEvents.hook,
     )
@@ -178,8 +193,7 @@ export function inventoryRoutes(services: Services) {
         const page = { limit: query.limit + 1, after: after(query.cursor, resourcePosition) };
         const rows = await pageOfResources(db, scope, filter, page);
         const { items, last } = cut(rows, query.limit);
-        const next = last && encodeCursor("resources", [last.cloud, last.resourceType, last.resourceId]);
-        return pageAnswer(items.map(resourceJson), next);
+        return pageAnswer(items, last && resourceCursor(last));
       },
       listResources.hook,
     )

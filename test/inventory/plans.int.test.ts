@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { pageOfEvents } from "../../src/inventory/queries.ts";
+import { pageOfEvents } from "../../src/inventory/list-queries.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

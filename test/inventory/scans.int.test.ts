@@ -11,11 +11,11 @@ import { type DeadLetterFilter, pageOfDeadLetters } from "../../src/dead-letters
 import { type Instant, parseInstant } from "../../src/event/instant.ts";
 import {
   type EventFilter,
-  historyOf,
   pageOfEvents,
   pageOfResources,
   type ResourceFilter,
-} from "../../src/inventory/queries.ts";
+} from "../../src/inventory/list-queries.ts";
+import { historyOf } from "../../src/inventory/queries.ts";
 import { pageOfProjects } from "../../src/projects/queries.ts";
 import { pageOfRuns } from "../../src/reconcile/queries.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
@@ -44,7 +44,8 @@ beforeAll(async () => {
                                    last_event_type, size)
     SELECT '2026-01-01T00:00:00Z', CASE WHEN i % 2 = 0 THEN timestamptz '2026-01-02T00:00:00Z' END,
            '2026-01-01T00:00:00Z', timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', now(), 'c' || i % 4,
-           'type' || i % 10, 'r' || i, 'openstack', 'p' || i % 100, CASE i % 10 WHEN 0 THEN 'off' ELSE 'on' END,
+           'type' || i % 10, 'r' || i, 'openstack', 'p' || i % 100,
+           CASE WHEN i % 2 = 0 THEN 'deleted' WHEN i % 7 = 0 THEN 'off' ELSE 'on' END,
            'e' || i, 'x.t' || i % 50, '{}'
       FROM generate_series(1, ${ROWS}::int) i`;
   await db`
@@ -93,8 +94,11 @@ function lookedAt(scan: Plan): number {
 }
 
 /** Runs a read, and explains each statement of it. */
-async function plansOf(read: (tx: Queryable) => Promise<unknown>): Promise<Plan[]> {
-  return await snapshot(database.db, async (tx) => {
+async function plansOf(
+  read: (tx: Queryable) => Promise<unknown>,
+  { db }: TestDatabase = database,
+): Promise<Plan[]> {
+  return await snapshot(db, async (tx) => {
     const statements: string[] = [];
     await read(recording(tx, statements));
     const plans: Plan[] = [];
@@ -111,8 +115,11 @@ async function plansOf(read: (tx: Queryable) => Promise<unknown>): Promise<Plan[
   });
 }
 
-async function expectNoScan(read: (tx: Queryable) => Promise<unknown>): Promise<void> {
-  const found = (await plansOf(read)).flatMap(scans);
+async function expectNoScan(
+  read: (tx: Queryable) => Promise<unknown>,
+  where: TestDatabase = database,
+): Promise<void> {
+  const found = (await plansOf(read, where)).flatMap(scans);
   expect(found.length).toBeGreaterThan(0);
   for (const scan of found) {
     expect(scan["Node Type"]).not.toBe("Seq Scan");
@@ -146,8 +153,13 @@ describe("a page of events", () => {
     ["nothing", {}],
     ["cloud", { cloud: "c1" }],
     ["platform", { platform: "openstack" }],
+    ["a platform that isn't there", { platform: "vmware" }],
+    ["a platform that isn't there, in a window", { platform: "vmware", from: FROM }],
     ["project", { projectId: "p7" }],
+    ["a cloud that isn't there", { cloud: "c9" }],
+    ["a project that isn't there", { projectId: "p700" }],
     ["resource type", { resourceType: "type3" }],
+    ["a resource type that isn't there", { resourceType: "type30" }],
     ["resource", { cloud: "c0", resourceType: "type0", resourceId: "r7" }],
     ["event type", { eventType: "x.t3" }],
     ["an event type that isn't there", { eventType: "x.t" }],
@@ -177,15 +189,17 @@ describe("a page of events", () => {
   });
 });
 
+const NO_RESOURCES: ResourceFilter = {
+  cloud: null,
+  platform: null,
+  projectId: null,
+  resourceType: null,
+  state: null,
+  status: "active",
+};
+
 describe("a page of resources", () => {
-  const none: ResourceFilter = {
-    cloud: null,
-    platform: null,
-    projectId: null,
-    resourceType: null,
-    state: null,
-    status: "active",
-  };
+  const none = NO_RESOURCES;
   const filters: [string, Partial<ResourceFilter>][] = [
     ["nothing", {}],
     ["status deleted", { status: "deleted" }],
@@ -194,7 +208,17 @@ describe("a page of resources", () => {
     ["platform", { platform: "openstack" }],
     ["project", { projectId: "p7" }],
     ["cloud and type", { cloud: "c1", resourceType: "type3" }],
-    ["state", { state: "off", status: "all" }],
+    ["state", { state: "off" }],
+    ["state, the dead among them", { state: "off", status: "all" }],
+    ["a state that nothing is in", { state: "lost" }],
+    ["a state that nothing is in, the dead among them", { state: "lost", status: "all" }],
+    ["a state that nothing living is in", { state: "deleted" }],
+    ["the state that everything dead is in", { state: "deleted", status: "deleted" }],
+    ["a platform that isn't there", { platform: "vmware" }],
+    ["a platform that isn't there, the dead among them", { platform: "vmware", status: "all" }],
+    ["a cloud that isn't there", { cloud: "c9" }],
+    ["a project that isn't there", { projectId: "p700" }],
+    ["a type that isn't there", { resourceType: "type30" }],
   ];
   test.each(filters)("by %s", async (_, some) => {
     await expectNoScan((tx) => pageOfResources(tx, null, { ...none, ...some }, page(null)));
@@ -214,6 +238,13 @@ describe("a page of resources", () => {
   });
 });
 
+test("what is dead is in one state only: to find none in another, nothing is read", async () => {
+  const statements: string[] = [];
+  const filter = { ...NO_RESOURCES, state: "on", status: "deleted" } as const;
+  expect(await pageOfResources(recording(database.db, statements), null, filter, page(null))).toEqual([]);
+  expect(statements).toEqual([]);
+});
+
 test("a resource's history", async () => {
   await expectNoScan((tx) => historyOf(tx, { cloud: "c0", resourceType: "type0", resourceId: "r7" }, null));
 });
@@ -223,7 +254,9 @@ describe("a page of dead letters", () => {
   const filters: [string, Partial<DeadLetterFilter>][] = [
     ["nothing", {}],
     ["kind", { kind: "size_schema" }],
+    ["a kind that isn't there", { kind: "scope" }],
     ["cloud", { cloud: "c1" }],
+    ["a cloud that isn't there", { cloud: "c9" }],
     ["window", { from: FROM, to: TO }],
   ];
   for (const status of ["open", "resolved", "all"] as const) {
@@ -241,6 +274,9 @@ describe("a page of the audit log", () => {
     ["action", { action: "events.ingest" }],
     ["a rarer action", { action: "token.create" }],
     ["object type", { objectType: "token" }],
+    ["an actor that isn't there", { actor: "actor70" }],
+    ["an action that isn't there", { action: "token.lose" }],
+    ["an object type that isn't there", { objectType: "lock" }],
     ["window", { from: FROM, to: TO }],
   ];
   test.each(filters)("by %s", async (_, some) => {
@@ -252,6 +288,9 @@ test.each([
   ["nothing", null, null],
   ["cloud", "c1", null],
   ["status", null, "failed"],
+  ["a cloud that isn't there", "c9", null],
+  ["a status that isn't there", null, "running"],
+  ["a cloud's status that isn't there", "c1", "running"],
 ] as const)("a page of sync runs, by %s", async (_, cloud, status) => {
   await expectNoScan((tx) => pageOfRuns(tx, { cloud, status }, page(null)));
 });
@@ -261,6 +300,50 @@ test.each([
   ["platform", "openstack", null, null],
   ["cloud", null, "c1", null],
   ["external id", null, null, "p77"],
+  ["a platform that isn't there", "vmware", null, null],
+  ["a cloud that isn't there", null, "c9", null],
+  ["an external id that isn't there", null, null, "q"],
 ])("a page of projects, by %s", async (_, platform, cloud, externalId) => {
   await expectNoScan((tx) => pageOfProjects(tx, { platform, cloud, externalId }, page(null)));
+});
+
+describe("where hardly anything was ever deleted", () => {
+  let young: TestDatabase;
+  beforeAll(async () => {
+    young = await testDatabase();
+    await young.db`
+      INSERT INTO current_resources (created_at, deleted_at, first_event_at, last_event_at, last_received_at, cloud,
+                                     resource_type, resource_id, platform, project_id, state, last_event_id,
+                                     last_event_type, size)
+      SELECT now(), CASE WHEN i = 7 THEN now() END, now(), now(), now(), 'c' || i % 4, 'type' || i % 10, 'r' || i,
+             'openstack', 'p' || i % 100, CASE i WHEN 7 THEN 'deleted' WHEN 8 THEN 'error' ELSE 'on' END, 'e' || i,
+             'x.t', '{}'
+        FROM generate_series(1, ${ROWS}::int) i`;
+    await young.db`VACUUM (ANALYZE) current_resources`;
+  });
+  afterAll(() => young.drop());
+
+  test.each([
+    ["the dead", { status: "deleted" }],
+    ["the dead by their state", { status: "all", state: "deleted" }],
+    ["a state that a single one is in", { state: "error" }],
+    ["a state that a single one is in, the dead among them", { status: "all", state: "error" }],
+  ] as [string, Partial<ResourceFilter>][])("a page of %s", async (_, some) => {
+    await expectNoScan(async (tx) => {
+      expect(await pageOfResources(tx, null, { ...NO_RESOURCES, ...some }, page(null))).toHaveLength(1);
+    }, young);
+  });
+});
+
+test("a change of state leaves a resource's row where it is", async () => {
+  await database.db.begin(async (tx) => {
+    for (let n = 0; n < 3; n++) {
+      await tx`UPDATE current_resources SET state = ${`s${n}`}
+                WHERE cloud = 'c1' AND resource_type = 'type1' AND resource_id = 'r1'`;
+    }
+    const [counted]: { updated: string; inPlace: string }[] = await tx`
+      SELECT pg_stat_get_xact_tuples_updated('current_resources'::regclass)::text AS updated,
+             pg_stat_get_xact_tuples_hot_updated('current_resources'::regclass)::text AS "inPlace"`;
+    expect(counted).toEqual({ updated: "3", inPlace: "3" });
+  });
 });
