@@ -1,8 +1,25 @@
 /** A run, from the lock to its row. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { ingest } from "../../src/ingest/pipeline.ts";
+import { type ObservedResource, RunFailure } from "../../src/reconcile/adapter.ts";
+import { book, bookingPipeline, correctionEvent } from "../../src/reconcile/booking.ts";
+import { CloudHeld, runSync } from "../../src/reconcile/run.ts";
+import { RunStats } from "../../src/reconcile/stats.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
-import { booked, collect, collected, NOW, rows, run, runServices, syncRuns } from "./runs.ts";
-import { at, ended, instance, LARGE, scriptedCloud } from "./scripted-adapter.ts";
+import {
+  auditRows,
+  booked,
+  collect,
+  collected,
+  NOW,
+  payloads,
+  rows,
+  run,
+  runServices,
+  syncRuns,
+} from "./runs.ts";
+import { at, ended, instance, LARGE, type ScriptedCloud, scriptedCloud } from "./scripted-adapter.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -17,17 +34,12 @@ afterEach(async () => {
 afterAll(() => database.drop());
 
 const NOTHING = { transitional: 0, recent: 0 };
+const created = (id: string) => collected(id, "compute.instance.create.end", "2026-03-01T00:00:00Z");
 
 describe("a run", () => {
   test("books what differs, and a second one finds nothing", async () => {
     const services = runServices(database.db);
-    await collect(
-      services,
-      collected("changed", "compute.instance.create.end", "2026-03-01T00:00:00Z"),
-      collected("gone", "compute.instance.create.end", "2026-03-01T00:00:00Z"),
-      collected("reported", "compute.instance.create.end", "2026-03-01T00:00:00Z"),
-      collected("same", "compute.instance.create.end", "2026-03-01T00:00:00Z"),
-    );
+    await collect(services, created("changed"), created("gone"), created("reported"), created("same"));
     const { cloud } = scriptedCloud("eu1", [
       instance("changed", { state: "shutoff", size: LARGE }),
       instance("new", { createdAt: at("2026-03-01T07:00:00Z"), changedAt: at("2026-03-01T07:01:00Z") }),
@@ -51,24 +63,562 @@ describe("a run", () => {
       ["same", "active", "m1.small", null],
     ]);
     const second = await run(services, cloud, { at: at("2026-03-02T12:10:00Z") });
-    expect(second.stats).toMatchObject({
-      created: 0,
-      updated: 0,
-      deleted: 0,
-      deferred: NOTHING,
-      errorCount: 0,
-    });
+    expect(second.corrections).toEqual([]);
+    const none = { created: 0, updated: 0, deleted: 0, deferred: NOTHING, errors: [], error_count: 0 };
     expect(await syncRuns(database.db)).toEqual([
+      { id: first.runId, status: "completed", stats: { ...none, created: 1, updated: 1, deleted: 2 } },
+      { id: second.runId, status: "completed", stats: none },
+    ]);
+  });
+
+  test("names its corrections after itself, and each says why it is there", async () => {
+    const services = runServices(database.db);
+    await collect(services, created("gone"));
+    const { cloud } = scriptedCloud("eu1", [instance("new", { provider: { name: "web" } })]);
+    const { runId, corrections } = await run(services, cloud);
+    const id = (rest: string) =>
+      `recon-${createHash("sha256").update(`${runId}:eu1:instance:${rest}`).digest("hex")}`;
+    expect(corrections.map(({ eventId }) => eventId)).toEqual([id("new:create"), id("gone:delete")]);
+    const reconciliation = (reason: string) => ({ run_id: runId, reason });
+    expect(await payloads(database.db)).toEqual({
+      [id("new:create")]: {
+        state: "active",
+        size: { vcpus: 2, ram_gb: 4, disk_gb: 40, flavor: "m1.small" },
+        provider: { name: "web" },
+        reconciliation: reconciliation("it is not in the record"),
+      },
+      [id("gone:delete")]: { reconciliation: reconciliation("the cloud no longer lists it") },
+    });
+  });
+
+  test("takes `at` for its one clock", async () => {
+    const services = runServices(database.db);
+    await collect(services, created("a"));
+    const virtual = at("2031-01-01T00:00:00Z");
+    const { cloud } = scriptedCloud("eu1", []);
+    const { startedAt, finishedAt } = await run(services, cloud, { at: virtual });
+    expect(startedAt).toBe(virtual);
+    expect(finishedAt - virtual).toBeLessThan(60_000_000n);
+    expect(finishedAt).toBeGreaterThanOrEqual(virtual);
+    expect(await booked(database.db)).toEqual(["sync.delete a 2031-01-01T00:00:00.000000Z"]);
+  });
+
+  test("books more than a batch of corrections, and a record of more than a page", async () => {
+    const services = runServices(database.db);
+    const ids = Array.from({ length: 5_500 }, (_, i) => `i${i}`);
+    await collect(services, ...ids.slice(0, 5_200).map(created));
+    const { cloud } = scriptedCloud(
+      "eu1",
+      ids.map((id, i) => instance(id, i % 4 === 0 ? { state: "shutoff" } : {})),
+    );
+    const outcome = await run(services, cloud);
+    expect(outcome.stats).toMatchObject({ created: 300, updated: 1_300, deleted: 0, errorCount: 0 });
+    expect(outcome.corrections).toHaveLength(1_000);
+    expect((await run(services, cloud)).corrections).toEqual([]);
+  });
+
+  test("leaves one audit row of its own beside those of its batches", async () => {
+    const services = runServices(database.db);
+    const { cloud } = scriptedCloud("eu1", [instance("a")]);
+    const { runId } = await run(services, cloud, { actor: "admin-cli", confirmMassDelete: true });
+    expect(await auditRows(database.db)).toEqual([
       {
-        id: first.runId,
-        status: "completed",
-        stats: { created: 1, updated: 1, deleted: 2, deferred: NOTHING, errors: [], error_count: 0 },
+        actor: "admin-cli",
+        action: "sync.run",
+        object: `sync_run ${runId}`,
+        details: { cloud: "eu1", confirm_mass_delete: true },
       },
       {
-        id: second.runId,
-        status: "completed",
-        stats: { created: 0, updated: 0, deleted: 0, deferred: NOTHING, errors: [], error_count: 0 },
+        actor: "admin-cli",
+        action: "events.ingest",
+        object: "batch ",
+        details: { source: "reconciliation", accepted: 1, duplicates: 0, rejected: 0 },
       },
     ]);
   });
+
+  test("counts itself", async () => {
+    const services = runServices(database.db);
+    await collect(services, created("a"), created("b"));
+    const { cloud, script } = scriptedCloud("eu1", [
+      instance("a", { state: "error" }),
+      instance("c", { inTransition: true }),
+      instance("d", { changedAt: NOW }),
+    ]);
+    await run(services, cloud);
+    script.refuses = new RunFailure("no");
+    await run(services, cloud);
+    const text = await services.metrics.registry.metrics();
+    for (const line of [
+      'tally_sync_runs_total{cloud="eu1",status="completed"} 1',
+      'tally_sync_runs_total{cloud="eu1",status="failed"} 1',
+      'tally_sync_resources_reconciled_total{cloud="eu1",action="create"} 0',
+      'tally_sync_resources_reconciled_total{cloud="eu1",action="update"} 1',
+      'tally_sync_resources_reconciled_total{cloud="eu1",action="delete"} 1',
+      'tally_sync_resources_deferred_total{cloud="eu1",reason="transitional"} 1',
+      'tally_sync_resources_deferred_total{cloud="eu1",reason="recent"} 1',
+      'tally_sync_errors_total{cloud="eu1"} 1',
+      'tally_sync_duration_seconds_count{cloud="eu1"} 2',
+      `tally_sync_last_success_timestamp_seconds{cloud="eu1"} ${NOW / 1_000_000n}`,
+      'tally_sync_withheld_deletes_total{cloud="eu1"} 0',
+    ]) {
+      expect(text.split("\n")).toContain(line);
+    }
+  });
+});
+
+describe("what ended is asked for", () => {
+  test("never on the first run; later since the last completed one's start, less the settle window", async () => {
+    const services = runServices(database.db);
+    const { cloud, script, asked } = scriptedCloud();
+    await run(services, cloud, { at: at("2026-03-01T00:00:00Z") });
+    await run(services, cloud, { at: at("2026-03-01T00:10:00Z") });
+    script.incomplete = { instance: "503" };
+    await run(services, cloud, { at: at("2026-03-01T00:20:00Z") });
+    script.incomplete = {};
+    await run(services, cloud, { at: at("2026-03-01T00:30:00Z") });
+    expect(asked).toEqual([
+      null,
+      at("2026-02-28T23:59:00Z"),
+      at("2026-03-01T00:09:00Z"),
+      at("2026-03-01T00:09:00Z"),
+    ]);
+  });
+
+  test("a day back at most", async () => {
+    const services = runServices(database.db);
+    const { cloud, asked } = scriptedCloud();
+    await run(services, cloud, { at: at("2026-03-01T00:00:00Z") });
+    await run(services, cloud, { at: at("2026-03-05T00:00:00Z") });
+    expect(asked[1]).toBe(at("2026-03-04T00:00:00Z"));
+  });
+
+  test("another cloud's run is none", async () => {
+    const services = runServices(database.db);
+    await run(services, scriptedCloud("eu2").cloud);
+    const { cloud, asked } = scriptedCloud("eu1");
+    await run(services, cloud);
+    expect(asked).toEqual([null]);
+  });
+});
+
+describe("not answering is not empty", () => {
+  test("a type that was not read to its end loses nothing, and the run fails", async () => {
+    const services = runServices(database.db);
+    await collect(services, created("seen"), created("unseen"));
+    const { cloud, script } = scriptedCloud("eu1", [instance("seen", { state: "error" })]);
+    script.incomplete = { instance: "page 2: HTTP 503" };
+    const outcome = await run(services, cloud);
+    expect(outcome.status).toBe("failed");
+    expect(await booked(database.db)).toEqual(["sync.update seen 2026-03-02T12:00:00.000000Z"]);
+    expect(await syncRuns(database.db)).toMatchObject([
+      {
+        status: "failed",
+        stats: { updated: 1, deleted: 0, errors: ["instance: page 2: HTTP 503"], error_count: 1 },
+      },
+    ]);
+    script.incomplete = {};
+    await run(services, cloud);
+    expect((await rows(database.db)).map(({ id, state }) => [id, state])).toEqual([
+      ["seen", "error"],
+      ["unseen", "deleted"],
+    ]);
+  });
+
+  test.each([
+    [
+      "refuses the login",
+      (cloud: ScriptedCloud) => (cloud.script.refuses = new RunFailure("Keystone refused: 401")),
+    ],
+    [
+      "breaks off in the middle",
+      (cloud: ScriptedCloud) => {
+        cloud.script.afterListing = () => Promise.reject(new RunFailure("Keystone refused: 401"));
+      },
+    ],
+  ])("a cloud that %s: nothing is booked", async (_, breakIt) => {
+    const services = runServices(database.db);
+    await collect(services, created("a"));
+    const scripted = scriptedCloud("eu1", [instance("b")]);
+    breakIt(scripted);
+    const outcome = await run(services, scripted.cloud);
+    expect(outcome).toMatchObject({ status: "failed", compared: false });
+    expect(await booked(database.db)).toEqual([]);
+    expect(await syncRuns(database.db)).toMatchObject([
+      { status: "failed", stats: { errors: ["Keystone refused: 401"], error_count: 1 } },
+    ]);
+  });
+
+  test("an adapter's own fault is told, and logged with its stack", async () => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud();
+    script.refuses = new TypeError("x is not a function");
+    const { stats } = await run(services, cloud);
+    expect(stats.errors).toEqual(["x is not a function"]);
+    expect(services.logged).toContainEqual(
+      expect.objectContaining({ level: "ERROR", message: "a reconciliation run broke off", cloud: "eu1" }),
+    );
+  });
+
+  test("errors are bounded, and counted all the same", async () => {
+    const services = runServices(database.db);
+    const nameless = Array.from({ length: 80 }, () => instance("", { resourceType: `t${"x".repeat(600)}` }));
+    const { cloud } = scriptedCloud("eu1", nameless);
+    await run(services, cloud);
+    const [kept] = await syncRuns(database.db);
+    const errors = kept?.stats.errors as string[];
+    expect(kept?.stats.error_count).toBe(80);
+    expect(errors).toHaveLength(50);
+    expect(Math.max(...errors.map((error) => error.length))).toBeLessThanOrEqual(501);
+  });
+});
+
+describe("what can't be booked is told", () => {
+  test("a size that its schema refuses: a dead letter, and an error of the run", async () => {
+    const services = runServices(database.db);
+    const { cloud } = scriptedCloud("eu1", [instance("a", { size: '{"vcpus":0}' }), instance("b")]);
+    const { stats } = await run(services, cloud);
+    expect(stats).toMatchObject({ created: 1, errorCount: 1 });
+    expect(stats.errors).toEqual([
+      "instance a: its sync.create was refused: size_schema: 'ram_gb' is a required property; " +
+        "'disk_gb' is a required property; 'flavor' is a required property; vcpus: must be >= 1",
+    ]);
+    const letters: unknown[] = await database.db`SELECT FROM rejected_events WHERE source = 'reconciliation'`;
+    expect(letters).toHaveLength(1);
+    expect(await booked(database.db)).toEqual(["sync.create b 2026-03-01T00:00:00.000000Z"]);
+  });
+
+  test("a project that no event can name", async () => {
+    const services = runServices(database.db);
+    const { cloud } = scriptedCloud("eu1", [instance("a", { projectId: "" })]);
+    const { stats } = await run(services, cloud);
+    expect(stats.errors).toEqual([
+      "instance a: its sync.create was refused: schema: project_id: must be 1 to 512 bytes, got 0",
+    ]);
+  });
+
+  test("a resource whose size is unknown", async () => {
+    const services = runServices(database.db);
+    const { cloud } = scriptedCloud("eu1", [instance("a", { size: null })]);
+    const outcome = await run(services, cloud);
+    expect(outcome.status).toBe("failed");
+    expect(outcome.stats.errors).toEqual(["instance a: it is not in the record, and its size is unknown"]);
+  });
+});
+
+describe("the mass-delete brake", () => {
+  test("withholds, fails the run with the counts, and yields to a confirmation", async () => {
+    const services = runServices(database.db);
+    const ids = Array.from({ length: 40 }, (_, i) => `i${i}`);
+    await collect(services, ...ids.map(created));
+    const { cloud } = scriptedCloud(
+      "eu1",
+      ids.slice(0, 25).map((id) => instance(id)),
+    );
+    const withheld = await run(services, cloud);
+    expect(withheld.status).toBe("failed");
+    expect(withheld.stats.errors).toEqual([
+      "instance: 15 of 40 living resources are not listed, more than 20 %: 15 deletes are withheld until a run confirms the mass delete",
+    ]);
+    expect(await booked(database.db)).toEqual([]);
+    expect(await services.metrics.registry.metrics()).toContain(
+      'tally_sync_withheld_deletes_total{cloud="eu1"} 15',
+    );
+    const confirmed = await run(services, cloud, { confirmMassDelete: true });
+    expect(confirmed).toMatchObject({ status: "completed", stats: { deleted: 15 } });
+  });
+});
+
+describe("size names", () => {
+  const NAMES = [{ resourceType: "volume", member: "type", value: "0d5c", name: "fast" }];
+  const volume = instance("v", { resourceType: "volume", size: '{"size_gb":10,"type":"fast"}' });
+  const reported = (id: string) =>
+    collected(id, "volume.create.end", "2026-03-01T00:00:00Z", {
+      resourceType: "volume",
+      size: '{"size_gb":10,"type":"0d5c"}',
+    });
+  const stored = async (): Promise<{ name: string }[]> =>
+    await database.db`SELECT name FROM size_names WHERE cloud = 'eu1'`;
+
+  test("an id that came before the first run is corrected by it, and one that comes after is named at once", async () => {
+    const services = runServices(database.db);
+    await collect(services, reported("v"));
+    const { cloud, script } = scriptedCloud("eu1", [volume]);
+    script.sizeNames = NAMES;
+    expect((await run(services, cloud)).stats).toMatchObject({ updated: 1, errorCount: 0 });
+    await collect(services, reported("w"));
+    const sizes: { size: string }[] = await database.db`
+      SELECT size::text AS size FROM current_resources WHERE cloud = 'eu1' ORDER BY resource_id`;
+    expect(sizes.map(({ size }) => JSON.parse(size))).toEqual([
+      { size_gb: 10, type: "fast" },
+      { size_gb: 10, type: "fast" },
+    ]);
+  });
+
+  test("are replaced whole", async () => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud();
+    script.sizeNames = NAMES;
+    await run(services, cloud);
+    script.sizeNames = [{ resourceType: "volume", member: "type", value: "77aa", name: "slow" }];
+    await run(services, cloud);
+    expect(await stored()).toEqual([{ name: "slow" }]);
+  });
+
+  test.each([
+    ["that could not be read", new Error("cinder: HTTP 503"), "size names: cinder: HTTP 503"],
+    ["that can't be stored", [{ ...NAMES[0], name: "a\0b" }], "size names: "],
+  ])("%s: the old ones stay, the run fails, what it decided is booked", async (_, names, error) => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud("eu1", [instance("a")]);
+    script.sizeNames = NAMES;
+    await run(services, cloud);
+    script.sizeNames = names as Error;
+    script.resources = [instance("a", { state: "error" })];
+    const outcome = await run(services, cloud);
+    expect(outcome).toMatchObject({ status: "failed", stats: { updated: 1, errorCount: 1 } });
+    expect(outcome.stats.errors[0]).toStartWith(error);
+    expect(await stored()).toEqual([{ name: "fast" }]);
+  });
+
+  test("a dry run leaves them alone", async () => {
+    const { cloud, script } = scriptedCloud();
+    script.sizeNames = NAMES;
+    await run(runServices(database.db), cloud, { dryRun: true });
+    expect(await stored()).toEqual([]);
+  });
+});
+
+describe("a dry run", () => {
+  test("says what would be booked, and writes nothing", async () => {
+    const services = runServices(database.db);
+    await collect(services, created("gone"));
+    const { cloud } = scriptedCloud("eu1", [instance("new")]);
+    const before = await auditRows(database.db);
+    const outcome = await run(services, cloud, { dryRun: true });
+    expect(outcome).toMatchObject({
+      dryRun: true,
+      status: "completed",
+      compared: true,
+      stats: { created: 1, updated: 0, deleted: 1 },
+    });
+    expect(outcome.corrections.map(({ action, resourceId }) => [action, resourceId])).toEqual([
+      ["create", "new"],
+      ["delete", "gone"],
+    ]);
+    expect(await booked(database.db)).toEqual([]);
+    expect(await syncRuns(database.db)).toEqual([]);
+    expect(await auditRows(database.db)).toEqual(before);
+    expect(await services.metrics.registry.metrics()).not.toContain("tally_sync_runs_total{");
+  });
+});
+
+describe("one run a cloud", () => {
+  test("a second one is refused while the first is under way, another cloud's isn't", async () => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud();
+    const listing = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    script.beforeListing = () => {
+      listing.resolve();
+      return goOn.promise;
+    };
+    const first = run(services, cloud);
+    await listing.promise;
+    expect(run(services, cloud)).rejects.toBeInstanceOf(CloudHeld);
+    expect(run(services, cloud, { dryRun: true })).rejects.toBeInstanceOf(CloudHeld);
+    expect((await run(services, scriptedCloud("eu2").cloud)).status).toBe("completed");
+    goOn.resolve();
+    expect((await first).status).toBe("completed");
+    script.beforeListing = async () => {};
+    expect((await run(services, cloud)).status).toBe("completed");
+  });
+
+  test("a row that a dead process left is closed by the next run", async () => {
+    const services = runServices(database.db);
+    await database.db`
+      INSERT INTO sync_runs (id, started_at, cloud, platform, status, stats) VALUES
+        ('00000000-0000-4000-8000-000000000001', '2026-03-02T11:00:00Z', 'eu1', 'openstack', 'running',
+         ${'{"created": 1000, "updated": 0, "deleted": 0, "deferred": {"transitional": 0, "recent": 2}, "errors": [], "error_count": 0}'}::text::jsonb),
+        ('00000000-0000-4000-8000-000000000002', '2026-03-02T11:00:00Z', 'eu2', 'openstack', 'running', '{}')`;
+    await run(services, scriptedCloud().cloud);
+    const kept = await syncRuns(database.db);
+    expect(kept.map(({ id, status }) => [id.slice(-1), status]).slice(0, 2)).toEqual([
+      ["1", "failed"],
+      ["2", "running"],
+    ]);
+    expect(kept[0]?.stats).toEqual({
+      created: 1_000,
+      updated: 0,
+      deleted: 0,
+      deferred: { transitional: 0, recent: 2 },
+      errors: ["the process that ran it ended before the run did"],
+      error_count: 1,
+    });
+  });
+
+  test("a run whose lock is lost books nothing", async () => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud("eu1", [instance("a")]);
+    script.afterListing = async () => {
+      await database.db`
+        SELECT pg_terminate_backend(pid) FROM pg_locks
+        WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+    };
+    const outcome = await run(services, cloud);
+    expect(outcome).toMatchObject({ status: "failed", stats: { created: 0, errorCount: 1 } });
+    expect(await booked(database.db)).toEqual([]);
+    script.afterListing = async () => {};
+    expect((await run(services, cloud)).stats.created).toBe(1);
+  });
+});
+
+describe("a run that is cancelled", () => {
+  test("before its listing is over books nothing", async () => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud("eu1", [instance("a")]);
+    const cancel = new AbortController();
+    script.afterListing = async () => cancel.abort();
+    const outcome = await runSync(services, cloud, {}, cancel.signal);
+    expect(outcome).toMatchObject({
+      status: "failed",
+      stats: { errors: ["the run was cancelled by its caller"] },
+    });
+    expect(await booked(database.db)).toEqual([]);
+  });
+
+  test("while a listing hangs that doesn't listen doesn't wait for it", async () => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud();
+    const cancel = new AbortController();
+    script.beforeListing = () => {
+      setTimeout(() => cancel.abort(new RunFailure("Tally is stopping")), 1);
+      return new Promise(() => {});
+    };
+    const outcome = await runSync(services, cloud, {}, cancel.signal);
+    expect(outcome.stats.errors).toEqual(["Tally is stopping"]);
+  });
+
+  test("by its budget, whose signal the adapter has", async () => {
+    const services = runServices(database.db, { budgetSeconds: 0.05 });
+    const { cloud, script } = scriptedCloud("eu1", [instance("a")]);
+    script.beforeListing = (signal) =>
+      new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    const outcome = await run(services, cloud);
+    expect(outcome.stats.errors).toEqual(["the run's budget of 0.05 s is spent"]);
+    expect(await booked(database.db)).toEqual([]);
+  });
+
+  test("while its corrections are booked books all of them", async () => {
+    const services = runServices(database.db);
+    const ids = Array.from({ length: 2_500 }, (_, i) => `i${i}`);
+    const { cloud } = scriptedCloud(
+      "eu1",
+      ids.map((id) => instance(id)),
+    );
+    const cancel = new AbortController();
+    // The first batch waits for this lock: when it is seen waiting, booking has begun.
+    const locked = Promise.withResolvers<void>();
+    const letGo = Promise.withResolvers<void>();
+    const lock = database.db.begin(async (tx) => {
+      await tx`LOCK TABLE events IN EXCLUSIVE MODE`;
+      locked.resolve();
+      await letGo.promise;
+    });
+    await locked.promise;
+    const running = runSync(services, cloud, {}, cancel.signal);
+    for (;;) {
+      const waiting: unknown[] = await database.db`
+        SELECT FROM pg_locks WHERE relation = 'events'::regclass AND NOT granted`;
+      if (waiting.length > 0) break;
+      await Bun.sleep(5);
+    }
+    cancel.abort();
+    letGo.resolve();
+    await lock;
+    const outcome = await running;
+    expect(outcome.status).toBe("failed");
+    expect(outcome.stats).toMatchObject({
+      created: 2_500,
+      errors: ["the run was cancelled by its caller, while its corrections were booked: all of them were"],
+    });
+    expect(await booked(database.db)).toHaveLength(2_500);
+  });
+});
+
+describe("events that come in between the comparison and the booking", () => {
+  /** What a run decides; then something comes in; then what was decided is booked. */
+  async function decideAndBook(seen: ObservedResource[], before: string[], between: string[]) {
+    const services = runServices(database.db);
+    await collect(services, ...before);
+    const { cloud } = scriptedCloud("eu1", seen);
+    const { runId, corrections } = await run(services, cloud, { dryRun: true });
+    await collect(services, ...between);
+    const stats = new RunStats();
+    const of = { id: runId, cloud: "eu1", platform: "openstack", actor: "internal" };
+    await book(bookingPipeline(services), of, corrections, stats, 10);
+    return stats;
+  }
+
+  test("are none: all is booked", async () => {
+    const stats = await decideAndBook(
+      [instance("a", { state: "shutoff" }), instance("b")],
+      [created("a")],
+      [],
+    );
+    expect(stats).toMatchObject({ created: 1, updated: 1, deferred: NOTHING, errorCount: 0 });
+  });
+
+  test("move a resource on: its correction is left to the next run, its neighbours' aren't", async () => {
+    const stats = await decideAndBook(
+      [instance("a", { state: "shutoff" }), instance("b", { state: "shutoff" })],
+      [created("a"), created("b")],
+      [collected("a", "compute.instance.power_off.end", "2026-03-02T10:00:00Z", { state: "shutoff" })],
+    );
+    expect(stats).toMatchObject({ updated: 1, deferred: { transitional: 0, recent: 1 }, errorCount: 0 });
+    expect(await booked(database.db)).toEqual(["sync.update b 2026-03-02T12:00:00.000000Z"]);
+  });
+
+  test("make a resource known: it is not created a second time", async () => {
+    const stats = await decideAndBook([instance("a")], [], [created("a")]);
+    expect(stats).toMatchObject({ created: 0, deferred: { transitional: 0, recent: 1 } });
+  });
+
+  test("end a resource that was seen alive: it is not brought back", async () => {
+    const end = collected("a", "compute.instance.delete.end", "2026-03-02T10:00:00Z");
+    const stats = await decideAndBook([instance("a")], [], [created("a"), end]);
+    expect(stats).toMatchObject({ created: 0, deferred: { transitional: 0, recent: 1 } });
+    expect(await rows(database.db)).toMatchObject([{ id: "a", deleted: "2026-03-02T10:00:00.000000Z" }]);
+  });
+
+  test("end a resource that was gone: it is not ended a second time", async () => {
+    const end = collected("a", "compute.instance.delete.end", "2026-03-02T10:00:00Z");
+    const stats = await decideAndBook([], [created("a")], [end]);
+    expect(stats).toMatchObject({ deleted: 0, deferred: { transitional: 0, recent: 1 } });
+  });
+
+  test("older than the row's newest event move nothing: the correction stands", async () => {
+    const late = collected("a", "compute.instance.update", "2026-02-28T00:00:00Z", { state: "building" });
+    const stats = await decideAndBook([instance("a", { state: "shutoff" })], [created("a")], [late]);
+    expect(stats).toMatchObject({ updated: 1, deferred: NOTHING });
+    expect(await rows(database.db)).toMatchObject([{ id: "a", state: "shutoff" }]);
+  });
+});
+
+test("the corrections of one run, handed in again, add nothing", async () => {
+  const services = runServices(database.db);
+  await collect(services, created("changed"), created("gone"));
+  const { cloud } = scriptedCloud("eu1", [instance("changed", { state: "error" }), instance("new")]);
+  const { runId, corrections } = await run(services, cloud);
+  expect(corrections).toHaveLength(3);
+  const before = await rows(database.db);
+  const of = { id: runId, cloud: "eu1", platform: "openstack", actor: "internal" };
+  const text = `[${corrections.map((correction) => correctionEvent(of, correction)).join(",")}]`;
+  const sender = { actor: "internal", scope: null, source: "reconciliation" } as const;
+  expect(await ingest(bookingPipeline(services), sender, text, JSON.parse(text))).toEqual({
+    accepted: 0,
+    duplicates: 3,
+    rejected: [],
+  });
+  expect(await rows(database.db)).toEqual(before);
 });

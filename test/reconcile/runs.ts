@@ -113,3 +113,20 @@ export async function syncRuns(
     SELECT id::text AS id, status, stats::text AS stats FROM sync_runs ORDER BY started_at, finished_at NULLS LAST`;
   return found.map(({ id, status, stats }) => ({ id, status, stats: JSON.parse(stats) }));
 }
+
+/** The payloads of the events that reconciliation booked, by event id. */
+export async function payloads(db: Database): Promise<Record<string, unknown>> {
+  const found: { id: string; payload: string }[] = await db`
+    SELECT event_id AS id, payload::text AS payload FROM events WHERE source = 'reconciliation'`;
+  return Object.fromEntries(found.map(({ id, payload }) => [id, JSON.parse(payload)]));
+}
+
+/** The audit log, oldest first, but for what the collector of these tests did. */
+export async function auditRows(
+  db: Database,
+): Promise<{ actor: string; action: string; object: string; details: unknown }[]> {
+  const found: { actor: string; action: string; object: string; details: string }[] = await db`
+    SELECT actor, action, object_type || ' ' || object_id AS object, details::text AS details
+    FROM audit_log WHERE actor <> 'collector' ORDER BY id`;
+  return found.map(({ details, ...row }) => ({ ...row, details: JSON.parse(details) }));
+}
