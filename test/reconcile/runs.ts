@@ -68,7 +68,10 @@ export function collected(
 }
 
 /** Hands items in as a collector would. */
-export async function collect(services: RunServices, ...items: string[]): Promise<void> {
+export async function collect(
+  services: Pick<RunServices, "db" | "metrics">,
+  ...items: string[]
+): Promise<void> {
   const { db, metrics } = services;
   for (let from = 0; from < items.length; from += 1_000) {
     const text = `[${items.slice(from, from + 1_000).join(",")}]`;
