@@ -12,6 +12,8 @@ const RECORDINGS = join(import.meta.dir, "../recordings");
 /** A recorded exchange. */
 export interface Recording {
   readonly path: string;
+  /** The request's body. */
+  readonly sent: unknown;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** As it was served, byte for byte. */
@@ -23,7 +25,7 @@ export function recording(name: string): Recording {
   const text = readFileSync(join(RECORDINGS, `${name}.json`), "utf8");
   const { request, response } = JSON.parse(text);
   const body = memberText(memberText(text, "response") ?? "", "body") ?? "";
-  return { path: request.path, status: response.status, headers: response.headers, body };
+  return { path: request.path, sent: request.body, status: response.status, headers: response.headers, body };
 }
 
 /** What a test wants answered: a recording's name, or its own doing. */
