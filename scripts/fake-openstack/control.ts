@@ -92,7 +92,7 @@ function state(cloud: FakeCloud): object {
     living: living.living,
     auth_url: services.authUrl,
     faults: faults.rules,
-    requests: cloud.requests.length,
+    requests: cloud.requests,
     busy_ms: services.busyMs,
     cpu_ms: (cpu.user + cpu.system) / 1_000,
   };

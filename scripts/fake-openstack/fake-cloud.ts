@@ -15,14 +15,24 @@ export interface FakeCloudOptions extends WorldOptions, Pick<ServerOptions, "por
 /** The accounts that a fake cloud has; see `addAccounts`. */
 export type AccountName = "collector" | "credential" | "reader" | "halfway";
 
+/** What a service was asked for. */
+export interface Asked {
+  readonly service: ServiceName;
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+}
+
 /** A running cloud. */
 export interface FakeCloud {
   readonly living: LivingWorld;
   readonly world: World;
   readonly services: FakeServices;
   readonly faults: Faults;
-  /** What was asked so far, in order. */
-  readonly requests: { readonly service: ServiceName; readonly method: string; readonly target: string }[];
+  /** How many requests there were so far. */
+  requests: number;
+  /** Called with each request before it is answered: the moment for something to happen in between. */
+  meanwhile: (asked: Asked) => void;
   /** An entry of a clouds.yaml, by the name `entry`, for one of its accounts. */
   cloudsYaml(entry: string, account?: AccountName): string;
   stop(): Promise<void>;
@@ -33,31 +43,34 @@ export function startFakeCloud(options: FakeCloudOptions): FakeCloud {
   const living = new LivingWorld(options);
   const { world } = living;
   world.pageLimit = options.pageLimit ?? null;
-  const requests: FakeCloud["requests"] = [];
-  const faults = new Faults(() => services.keystone.revokeAll());
+  const faults = new Faults(
+    () => services.keystone.revokeAll(),
+    (service) => services.hangUp(service),
+  );
   const services: FakeServices = new FakeServices(world, {
     ...(options.port === undefined ? {} : { port: options.port }),
     ...(options.absent === undefined ? {} : { absent: options.absent }),
     ...(options.tick === undefined ? {} : { tick: options.tick }),
     intercept: (exchange) => {
       const { method, path, query } = exchange.request;
-      requests.push({
-        service: exchange.service,
-        method,
-        target: `${path}${query.size > 0 ? `?${query}` : ""}`,
-      });
+      const target = `${path}${query.size > 0 ? `?${query}` : ""}`;
+      const asked = { service: exchange.service, method, target };
+      cloud.requests++;
+      cloud.meanwhile(asked);
       return faults.strike(exchange);
     },
   });
-  return {
+  const cloud: FakeCloud = {
     living,
     world,
     services,
     faults,
-    requests,
+    requests: 0,
+    meanwhile: () => {},
     cloudsYaml: (entry, account = "collector") => cloudsYaml(services.authUrl, entry, account),
     stop: () => services.stopAll(),
   };
+  return cloud;
 }
 
 /** A clouds.yaml with one entry. */

@@ -92,10 +92,15 @@ export class Faults {
   readonly #pages = new Map<string, Reply>();
   #links = 0;
   readonly #revokeTokens: () => void;
+  readonly #hangUp: (service: ServiceName) => void;
 
-  /** @param revokeTokens what makes every token invalid */
-  constructor(revokeTokens: () => void) {
+  /**
+   * @param revokeTokens what makes every token invalid
+   * @param hangUp what ends a service's connections
+   */
+  constructor(revokeTokens: () => void, hangUp: (service: ServiceName) => void) {
     this.#revokeTokens = revokeTokens;
+    this.#hangUp = hangUp;
   }
 
   get rules(): readonly FaultRule[] {
@@ -126,7 +131,7 @@ export class Faults {
           headers: { "Content-Type": "text/html" },
         });
       case "cut":
-        return cut(JSON.stringify(exchange.answer().body));
+        return cut(JSON.stringify(exchange.answer().body), () => this.#hangUp(exchange.service));
       case "slow":
         return Bun.sleep(fault.ms).then(() => responseOf(exchange.answer()));
       case "expired-token":
@@ -163,6 +168,7 @@ export class Faults {
     const { request } = exchange;
     if (kind === "endless-next") request.query.delete("marker");
     const usual = exchange.answer();
+    this.#pages.set(pageKey(exchange), usual);
     const listing = listingOf(usual);
     if (listing === null) return usual;
     const again = (body: unknown): Reply => ({ ...usual, body });
@@ -188,7 +194,6 @@ export class Faults {
         );
       case "moved-item": {
         const last = before === undefined ? undefined : listingOf(before)?.items.at(-1);
-        this.#pages.set(pageKey(exchange), usual);
         return last === undefined
           ? usual
           : again({ ...listing.body, [listing.name]: [last, ...listing.items] });
@@ -231,15 +236,16 @@ function refusal(status: number, retryAfter: number | undefined): Response {
   );
 }
 
-/** Sends the first half, then ends the connection. */
-function cut(text: string): Response {
+/** Sends the first half, then nothing; `breakOff` ends the connection. */
+function cut(text: string, breakOff: () => void): Response {
   const half = new TextEncoder().encode(text.slice(0, Math.max(1, text.length >> 1)));
-  let sent = false;
   const body = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (sent) controller.error(new Error("cut off"));
-      else controller.enqueue(half);
-      sent = true;
+    start: (controller) => controller.enqueue(half),
+    // Errors of a stream would be printed: the listener hangs up instead.
+    pull: async () => {
+      await Bun.sleep(1);
+      breakOff();
+      await new Promise(() => {});
     },
   });
   return new Response(body, { headers: { "Content-Type": "application/json" } });

@@ -45,8 +45,11 @@ export interface WorldOptions {
   readonly softDelete?: boolean;
   /** How long a resource is left alone after something happened to it. */
   readonly restSeconds?: number;
+  /** Of each type as many. */
+  readonly even?: boolean;
 }
 
+/** How often a resource is of a type. */
 const TYPES: readonly [readonly [ResourceType, number], ...(readonly [ResourceType, number])[]] = [
   ["instance", 45],
   ["volume", 30],
@@ -55,7 +58,7 @@ const TYPES: readonly [readonly [ResourceType, number], ...(readonly [ResourceTy
   ["loadbalancer", 4],
 ];
 
-type Deed = "create" | "change" | "delete";
+export type Deed = "create" | "change" | "delete";
 
 /** What a world holds that was alive before its clock began. */
 const OLDEST_SECONDS = 90 * 86_400;
@@ -75,7 +78,11 @@ export class LivingWorld {
     this.world = new World(start);
     this.#happenings = new Happenings(this.world, this.#random, cloud, restSeconds);
     furnish(this.world);
-    for (let n = 0; n < resources; n++) this.#settle(this.#random.weighted(TYPES));
+    for (let n = 0; n < resources; n++) {
+      this.#add(
+        options.even === true ? (TYPES[n % TYPES.length] ?? TYPES[0])[0] : this.#random.weighted(TYPES),
+      );
+    }
     this.#secondsBetween = changesPerDay * resources > 0 ? 86_400 / (changesPerDay * resources) : null;
     this.#planNext();
   }
@@ -117,13 +124,31 @@ export class LivingWorld {
       const deed = deeds[n % 3] ?? "create";
       // Every kind of change that isn't billed would not be drift.
       const type = deed === "change" ? (n % 2 === 0 ? "instance" : "loadbalancer") : null;
-      this.#do(deed, type);
+      this.happen(deed, type);
     }
+    this.settle();
+  }
+
+  /** Deletes a resource at once, whatever is happening to it, and tells nobody. */
+  remove(resourceType: ResourceType, resourceId: string): void {
+    const { world } = this;
+    const server = world.servers.get(resourceId);
+    if (resourceType === "instance" && server !== undefined) {
+      const gone = { vmState: "deleted", taskState: null, updatedAt: world.now, terminatedAt: world.now };
+      world.servers.set({ ...server, ...gone });
+    } else if (resourceType !== "instance") {
+      COLLECTIONS[resourceType](world).delete(resourceId);
+    }
+    this.#happenings.record({ resourceType, resourceId, at: world.now, facts: null });
+  }
+
+  /** Lets two minutes pass: what was begun is over, and nothing of it is told any more. */
+  settle(): void {
     this.advance(later(this.world.now, 120));
     this.drain();
   }
 
-  #settle(type: ResourceType): void {
+  #add(type: ResourceType): void {
     const { world } = this;
     const random = this.#random;
     const since = later(world.now, -random.whole(7_200, OLDEST_SECONDS));
@@ -168,7 +193,7 @@ export class LivingWorld {
     const wait = -Math.log(1 - this.#random.fraction()) * this.#secondsBetween;
     this.#happenings.agenda.put(later(this.world.now, Math.max(1, Math.round(wait))), () => {
       if (this.#calm) return;
-      this.#do(
+      this.happen(
         this.#random.weighted([
           ["create", 15],
           ["change", 70],
@@ -180,7 +205,8 @@ export class LivingWorld {
     });
   }
 
-  #do(deed: Deed, wanted: ResourceType | null): void {
+  /** Lets something happen now to a resource that nothing else is happening to. @param wanted null: of any type */
+  happen(deed: Deed, wanted: ResourceType | null): void {
     if (deed === "create") {
       CREATE[wanted ?? this.#random.weighted(TYPES)](this.#happenings);
       return;
@@ -200,6 +226,15 @@ export class LivingWorld {
     return null;
   }
 }
+
+const COLLECTIONS: Readonly<
+  Record<Exclude<ResourceType, "instance">, (world: World) => { delete(id: string): void }>
+> = {
+  volume: ({ volumes }) => volumes,
+  floating_ip: ({ floatingIps }) => floatingIps,
+  image: ({ images }) => images,
+  loadbalancer: ({ loadBalancers }) => loadBalancers,
+};
 
 const CREATE: Readonly<Record<ResourceType, (happenings: Happenings) => void>> = {
   instance: createServer,

@@ -44,6 +44,8 @@ export class FakeServices {
   readonly keystone: Keystone;
   readonly #world: World;
   readonly #options: ServerOptions;
+  /** Services that the catalog of a new token leaves out. */
+  readonly absent: Set<ServiceName>;
   readonly #listeners = new Map<ServiceName, Bun.Server<undefined>>();
   readonly #ports = new Map<ServiceName, number>();
   /** Milliseconds spent on computing answers. */
@@ -52,9 +54,10 @@ export class FakeServices {
   constructor(world: World, options: ServerOptions = {}) {
     this.#world = world;
     this.#options = options;
+    this.absent = new Set(options.absent);
     this.keystone = new Keystone(world, {
       region: options.region ?? "RegionOne",
-      baseOf: (service) => (options.absent?.includes(service) ? null : this.baseOf(service)),
+      baseOf: (service) => (this.absent.has(service) ? null : this.baseOf(service)),
     });
     for (const [n, service] of SERVICES.entries()) {
       this.#ports.set(service, options.port ? options.port + n : 0);
@@ -90,6 +93,12 @@ export class FakeServices {
     const listener = this.#listeners.get(service);
     this.#listeners.delete(service);
     await listener?.stop(true);
+  }
+
+  /** Cuts the connections that there are, and listens on. */
+  hangUp(service: ServiceName): void {
+    void this.stop(service);
+    this.start(service);
   }
 
   async stopAll(): Promise<void> {

@@ -2,9 +2,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { compareWithTruth } from "../../../scripts/fake-openstack/compare.ts";
+import { heal } from "../../../scripts/fake-openstack/control.ts";
 import type { AccountName, FakeCloud, FakeCloudOptions } from "../../../scripts/fake-openstack/fake-cloud.ts";
 import { startFakeCloud } from "../../../scripts/fake-openstack/fake-cloud.ts";
-import { instant } from "../../../scripts/fake-openstack/furnishing.ts";
+import { instant, later } from "../../../scripts/fake-openstack/furnishing.ts";
 import type { ConfiguredCloud } from "../../../src/reconcile/adapter.ts";
 import { openStackAdapter } from "../../../src/reconcile/openstack/adapter.ts";
 import { type RunRequest, type RunServices, runSync, type SyncOutcome } from "../../../src/reconcile/run.ts";
@@ -25,6 +27,9 @@ export interface SceneOptions extends Partial<Omit<FakeCloudOptions, "cloud" | "
   readonly firstWaitMs?: number;
 }
 
+/** The types that a fake cloud has, in the alphabet's order. */
+export const TYPES = ["floating_ip", "image", "instance", "loadbalancer", "volume"] as const;
+
 /** A scene. */
 export interface Scene {
   readonly cloud: FakeCloud;
@@ -35,9 +40,21 @@ export interface Scene {
   useAccount(account: AccountName): void;
   /** A run at the cloud's own time, unless the request names another. */
   run(request?: RunRequest, signal?: AbortSignal): Promise<SyncOutcome>;
+  /** Of each type, one resource comes, one changes and one goes, and nobody tells. Two minutes pass. */
+  stir(): void;
+  /** Rows that say something else than is true, a line each. */
+  untrue(): Promise<readonly string[]>;
   /** Living rows of each type that has some. */
   living(): Promise<Record<string, number>>;
+  /** All is well again in the cloud, and ten minutes have passed. */
+  heal(): void;
   stop(): Promise<void>;
+}
+
+/** The types that a run booked deletes of. */
+export function typesDeleted(outcome: SyncOutcome): string[] {
+  const deletes = outcome.corrections.filter(({ action }) => action === "delete");
+  return [...new Set(deletes.map(({ resourceType }) => resourceType))].sort();
 }
 
 /** Starts a cloud of a few resources that stands still, with small pages, and a Tally that knows nothing of it. */
@@ -75,6 +92,19 @@ export async function startScene(options: SceneOptions = {}): Promise<Scene> {
     useAccount,
     run: (request = {}, signal = new AbortController().signal) =>
       runSync(services, configured, { at: cloud.world.now, ...request }, signal),
+    stir() {
+      for (const type of TYPES) {
+        for (const deed of ["create", "change", "delete"] as const) cloud.living.happen(deed, type);
+      }
+      cloud.living.settle();
+    },
+    heal() {
+      heal(cloud);
+      cloud.meanwhile = () => {};
+      cloud.services.absent.clear();
+      cloud.living.advance(later(cloud.world.now, 600));
+    },
+    untrue: async () => (await compareWithTruth(db.db, CLOUD, cloud.living.lives, cloud.world.now)).wrong,
     async living() {
       const found: { type: string; count: number }[] = await db.db`
         SELECT resource_type AS type, count(*)::int AS count FROM current_resources
