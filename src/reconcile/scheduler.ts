@@ -52,7 +52,7 @@ export function startScheduler(
     const seconds = cloud.intervalSeconds ?? settings.sync.intervalSeconds;
     return seconds === 0
       ? []
-      : [{ cloud, interval: BigInt(seconds) * 1_000_000n, jitter: 0n, place: random(), running: false }];
+      : [{ cloud, interval: BigInt(Math.round(seconds * 1e6)), jitter: 0n, place: random(), running: false }];
   });
   const schedule = new Schedule(services, scheduled, random);
   if (scheduled.length > 0) schedule.wake();
