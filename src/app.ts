@@ -53,7 +53,7 @@ export function createApp(services: Services): App {
   const { db, settings, log, metrics } = services;
   metrics.poolMax.set(settings.database.maxConnections);
   const health = createHealth({
-    probe: () => probeDatabase(db),
+    probe: async () => (await probeDatabase(db)) ?? services.hindrance?.() ?? null,
     thresholdSeconds: settings.unhealthyThresholdSeconds,
     monotonicMs: () => performance.now(),
     changed(finding) {

@@ -3,9 +3,10 @@
 import { createApp } from "../app.ts";
 import type { Database } from "../database/connection.ts";
 import { type EmbeddedDatabase, openEmbedded } from "../database/embedded/embedded.ts";
+import { refusingWrites, roomFinding } from "../database/embedded/room.ts";
 import { faultOf } from "../database/faults.ts";
 import { migrateUp } from "../database/migrations.ts";
-import { openPool } from "../database/pool.ts";
+import { openWatchedPool } from "../database/watched-pool.ts";
 import { instantFromMicros } from "../event/instant.ts";
 import { type Listening, listen } from "../http/listen.ts";
 import type { Services } from "../http/services.ts";
@@ -59,17 +60,22 @@ export async function startInstance(
           ...(signal === undefined ? {} : { signal }),
         })
       : null;
-  const db = openPool(embedded?.target ?? { url: url ?? "" }, { maxConnections });
+  const pool = openWatchedPool(embedded?.target ?? { url: url ?? "" }, {
+    maxConnections,
+    onSilence: () => log.warn("the database gave no sign of life: all connections to it are made anew"),
+  });
+  const hindrance = () => (embedded === null ? null : roomFinding(settings.dataDir));
+  const db = refusingWrites(pool.db, hindrance);
   let endMigration = () => {};
   const close = async () => {
     stopping = true;
     endMigration();
-    await db.close({ timeout: 1 });
+    await pool.close(1);
     await embedded?.stop();
   };
   try {
-    if (embedded !== null) await report(migrateUp(db), log);
-    else if (settings.database.autoMigrate) endMigration = await migrateOrKeepTrying(db, log);
+    if (embedded !== null) await report(migrateUp(pool.db), log);
+    else if (settings.database.autoMigrate) endMigration = await migrateOrKeepTrying(pool.db, log);
     const services: Services = {
       db,
       settings: embedded === null ? settings : withInternalToken(settings),
@@ -77,6 +83,7 @@ export async function startInstance(
       log,
       metrics: createMetrics(),
       clouds,
+      hindrance,
     };
     const listening = listenOrExplain(services);
     const scheduler = startScheduler(services, clouds);

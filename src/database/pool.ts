@@ -91,6 +91,12 @@ function opened(options: ClientOptions): Database {
   return db;
 }
 
+/** Makes `openBeside` take another object for a pool. */
+export function knownAs(other: Database, pool: Database): void {
+  const options = optionsOf.get(pool);
+  if (options !== undefined) optionsOf.set(other, options);
+}
+
 /**
  * Another connection to where a pool leads, outside of it: for what holds a connection for long, which would take
  * it from those who need one for a moment. The caller closes it.

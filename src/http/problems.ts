@@ -1,5 +1,5 @@
 /** The one place where an error becomes an answer: RFC 9457, and never more than the caller may know. */
-import { faultOf } from "../database/faults.ts";
+import { faultOf, sqlStateOf } from "../database/faults.ts";
 import { PROBLEMS, Problem } from "../problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 
@@ -19,11 +19,22 @@ function asProblem(error: unknown, log: Logger): Problem {
   const fault = faultOf(error);
   if (fault === "unavailable" || fault === "timeout" || fault === "retry") {
     log.warn("the database did not serve a request", { fault, error });
-    const detail = fault === "unavailable" ? undefined : "the database did not answer in time";
+    const detail = isFull(error)
+      ? "the disk that holds the database is full: nothing is written until there is room"
+      : fault === "unavailable"
+        ? undefined
+        : "the database did not answer in time";
     return new Problem("unavailable", detail, { headers: { "retry-after": RETRY_AFTER_S } });
   }
   log.error("request failed", { error });
   return new Problem("internal");
+}
+
+/** 53100 is how the server says it. */
+function isFull(error: unknown): boolean {
+  return (
+    sqlStateOf(error) === "53100" || (error instanceof Error && "code" in error && error.code === "ENOSPC")
+  );
 }
 
 function render(problem: Problem): Response {

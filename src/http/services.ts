@@ -16,4 +16,6 @@ export interface Services {
   readonly metrics: Metrics;
   /** The clouds that are reconciled, each once. */
   readonly clouds: readonly ConfiguredCloud[];
+  /** What keeps from writing though the database would take it, in words; null: nothing does. */
+  readonly hindrance?: () => string | null;
 }

@@ -1,0 +1,15 @@
+/** Every drill, in the order in which they are run. */
+import type { Drill } from "./drill.ts";
+import { killBoth } from "./kill-both.ts";
+import { killDatabase } from "./kill-database.ts";
+import { killTally } from "./kill-tally.ts";
+
+export const DRILLS: readonly Drill[] = [killTally, killDatabase, killBoth];
+
+/** @throws {Error} for a name that no drill has */
+export function drillNamed(name: string): Drill {
+  const found = DRILLS.find((drill) => drill.name === name);
+  if (found === undefined)
+    throw new Error(`there is no drill ${name}: there are ${DRILLS.map((d) => d.name).join(", ")}`);
+  return found;
+}

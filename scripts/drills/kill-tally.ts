@@ -1,0 +1,3 @@
+import { killDrill } from "./killing.ts";
+
+export const killTally = killDrill("kill-tally", "kill -9 of Tally under load, restart, send again", "tally");
