@@ -1,7 +1,6 @@
 /** GET /api/v1/audit-log. */
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { snapshot } from "../database/snapshot.ts";
 import { formatInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
@@ -82,7 +81,7 @@ export function auditRoutes(services: Services) {
         to: query.to ?? null,
       };
       const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
-      const rows = await snapshot(db, (tx) => pageOfLog(tx, filter, page));
+      const rows = await pageOfLog(db, filter, page);
       const { items, last } = cut(rows, query.limit);
       return pageAnswer(items.map(entryJson), last && encodeCursor(LIST, [String(last.at), last.id]));
     },

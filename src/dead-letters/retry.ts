@@ -5,7 +5,6 @@
  */
 import { type AuditEntry, writeAudit } from "../access/audit.ts";
 import type { Transaction } from "../database/connection.ts";
-import { snapshot } from "../database/snapshot.ts";
 import type { Instant } from "../event/instant.ts";
 import { count, type Pipeline, takeThrough } from "../ingest/pipeline.ts";
 
@@ -78,7 +77,7 @@ export async function retryLetters(
   let position = after;
   for (let left = limit; left > 0; ) {
     const page = { limit: Math.min(left, TRANSACTION_MAX_LETTERS), after: position };
-    const letters = await snapshot(pipeline.db, (tx) => pageOfRetriable(tx, filter, page));
+    const letters = await pageOfRetriable(pipeline.db, filter, page);
     for (const together of bySender(letters)) {
       for (const { outcome } of (await retryTogether(pipeline, actor, together, false)).values()) {
         sums.retried += 1;

@@ -2,7 +2,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
-import { snapshot } from "../database/snapshot.ts";
 import { formatInstant } from "../event/instant.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
@@ -150,7 +149,7 @@ export function deadLetterRoutes(services: Services) {
         await apiCaller(services, request, "admin");
         const query = listRejectedEvents.readQuery(request);
         const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
-        const rows = await snapshot(db, (tx) => pageOfDeadLetters(tx, filterOf(query), query.status, page));
+        const rows = await pageOfDeadLetters(db, filterOf(query), query.status, page);
         const { items, last } = cut(rows, query.limit);
         return pageAnswer(items.map(deadLetterJson), last && writePosition(last));
       },

@@ -132,7 +132,7 @@ export function projectRoutes(services: Services) {
           externalId: query.external_id ?? null,
         };
         const page = { limit: query.limit + 1, after: after(query.cursor, projectPosition) };
-        const rows = await snapshot(db, (tx) => pageOfProjects(tx, filter, page));
+        const rows = await pageOfProjects(db, filter, page);
         const { items, last } = cut(rows, query.limit);
         const next = last && encodeCursor("projects", [last.cloud, last.externalId]);
         return await tagged(request, pageAnswer(items.map(projectJson), next));
