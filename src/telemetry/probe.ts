@@ -1,6 +1,7 @@
 /** What readiness asks the database. */
 import type { Database } from "../database/connection.ts";
 import { type SchemaState, schemaState } from "../database/migrations.ts";
+import { importUnfinished } from "../transfer/queries.ts";
 import type { Finding } from "./health.ts";
 import { takesWrites } from "./queries.ts";
 
@@ -10,9 +11,12 @@ const REASONS: Readonly<Record<Exclude<SchemaState, "current">, string>> = {
   edited: "a migration that the database has was edited since",
 };
 
-/** Null where the database answers, takes writes and has this binary's schema. @throws what the database throws. */
+/** Null where the database answers, takes writes, has this binary's schema, and no import is half done. @throws what the database throws. */
 export async function probeDatabase(db: Database): Promise<Finding> {
   if (!(await takesWrites(db))) return "the database is read-only";
   const state = await schemaState(db);
-  return state === "current" ? null : REASONS[state];
+  if (state !== "current") return REASONS[state];
+  return (await importUnfinished(db))
+    ? "an import into the database hasn't ended: run `tally import` again"
+    : null;
 }

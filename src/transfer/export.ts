@@ -4,7 +4,6 @@ import { MIGRATIONS } from "../database/migration-files.ts";
 import { snapshot } from "../database/snapshot.ts";
 import { type Lines, LinesFromCopy } from "./copy-text.ts";
 import {
-  BYTES_A_BLOCK,
   blockLine,
   endLine,
   FORMAT,
@@ -12,7 +11,6 @@ import {
   formatSum,
   headerLine,
   nextLink,
-  ROWS_A_BLOCK,
   type StreamHeader,
   sha256,
   type TableContent,
@@ -38,6 +36,12 @@ export interface TransferProgress {
   rows(count: number): void;
 }
 
+/** How much a block holds: so many rows or bytes, and at most one row more. */
+export interface BlockSize {
+  readonly rows: number;
+  readonly bytes: number;
+}
+
 /** For whoever doesn't. */
 export const SILENT: TransferProgress = { total: () => {}, rows: () => {} };
 
@@ -45,8 +49,9 @@ export const SILENT: TransferProgress = { total: () => {}, rows: () => {} };
 export async function* linesOf(
   tx: Transaction,
   table: CarriedTable,
+  size: BlockSize = USUAL,
 ): AsyncGenerator<Lines, TableContent, undefined> {
-  const lines = new LinesFromCopy(table.columns, ROWS_A_BLOCK, BYTES_A_BLOCK);
+  const lines = new LinesFromCopy(table.columns, size.rows, size.bytes);
   let rows = 0;
   let sum = 0n;
   const counted = (block: Lines): Lines => {
@@ -62,6 +67,9 @@ export async function* linesOf(
   return { rows, sum: formatSum(sum) };
 }
 
+/** Large enough to compress well, small enough to be done again. */
+const USUAL: BlockSize = { rows: 10_000, bytes: 2 << 20 };
+
 const ENCODER = new TextEncoder();
 
 /**
@@ -76,13 +84,14 @@ export async function exportAll(
   madeBy: string,
   write: (parts: AsyncIterable<Uint8Array>) => Promise<void>,
   progress: TransferProgress = SILENT,
+  size: BlockSize = USUAL,
 ): Promise<Exported> {
   return await snapshot(db, async (tx) => {
     await spellForStream(tx);
     if (await importUnfinished(tx))
       throw new Error("an import into this database hasn't ended: run tally import again first");
     const tables = new Map<string, TableContent>();
-    await write(parts(tx, madeBy, tables, progress));
+    await write(parts(tx, madeBy, tables, progress, size));
     return { tables };
   });
 }
@@ -92,6 +101,7 @@ async function* parts(
   madeBy: string,
   contents: Map<string, TableContent>,
   progress: TransferProgress,
+  size: BlockSize,
 ): AsyncGenerator<Uint8Array> {
   const carried = await carriedTables(tx);
   const tables: (CarriedTable & { rows: number })[] = [];
@@ -106,7 +116,7 @@ async function* parts(
   let link = firstLink(header);
   let blocks = 0;
   for (const table of tables) {
-    const lines = linesOf(tx, table);
+    const lines = linesOf(tx, table, size);
     for (;;) {
       const next = await lines.next();
       if (next.done === true) {

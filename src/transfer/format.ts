@@ -16,9 +16,6 @@ import type { CarriedTable } from "./tables.ts";
 
 /** What this Tally writes, and the newest that it reads. */
 export const FORMAT = 1;
-/** A block holds so many rows or bytes, and at most one row more. */
-export const ROWS_A_BLOCK = 10_000;
-export const BYTES_A_BLOCK = 2 << 20;
 
 const Name = Type.String({ minLength: 1 });
 const Count = Type.Integer({ minimum: 0 });

@@ -117,7 +117,7 @@ export async function beginImport(db: Database, schema: number, sha256: string):
     if ((await importUnfinished(tx)) || filled.length > 0) return filled;
     await tx.unsafe(`
       CREATE TABLE import_progress (
-        only     boolean PRIMARY KEY DEFAULT true CHECK (only),
+        single   boolean PRIMARY KEY DEFAULT true CHECK (single),
         schema   integer NOT NULL,
         blocks   integer NOT NULL DEFAULT 0,
         sha256   text NOT NULL,
