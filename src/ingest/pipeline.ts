@@ -59,12 +59,17 @@ export async function ingest(
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (items.length === 0) return { accepted: 0, duplicates: 0, rejected: [] };
   const texts = itemsOf(text).map(({ start, end }) => text.slice(start, end));
-  const { screened, stored, unvalidated } = await takeThrough(pipeline, sender, texts, items, storeBatch);
-  const { refusals } = screened;
+  return conclude(pipeline, sender, await takeThrough(pipeline, sender, texts, items, storeBatch));
+}
+
+/** Counts what became of a request, and tells it. */
+export function conclude(pipeline: Pipeline, sender: Sender, outcome: Outcome): IngestOutcome {
+  const { screened, stored, unvalidated } = outcome;
+  const { candidates, refusals } = screened;
   count(pipeline.metrics, sender, screened, stored, unvalidated);
   return {
     accepted: stored.accepted.length,
-    duplicates: items.length - refusals.length - stored.accepted.length,
+    duplicates: candidates.length - stored.accepted.length,
     rejected: [...refusals]
       .sort((a, b) => a.index - b.index)
       .map(({ index, eventId, reason }) => ({ index, event_id: eventId, reason })),
@@ -92,16 +97,24 @@ export async function takeThrough(
   items: readonly unknown[],
   store: Store,
 ): Promise<Outcome> {
-  const { screened, unvalidated } = await screen(pipeline, sender, texts, items);
+  const begun = screenItems(sender, texts, items);
+  const rules = await readSizeRules(pipeline.db, begun.passed);
+  const { screened, unvalidated } = screenSizes(pipeline, begun, rules);
   return { ...(await storeIsolating(pipeline.db, sender, screened, store)), unvalidated };
 }
 
-async function screen(
-  { db, requireSizeSchema }: Pipeline,
+/** What the first stages, which need no database, made of a request. */
+export interface HalfScreened {
+  readonly passed: readonly Candidate[];
+  readonly refusals: readonly Refusal[];
+}
+
+/** The first stages on each item. */
+export function screenItems(
   sender: Sender,
   texts: readonly string[],
   items: readonly unknown[],
-): Promise<{ screened: Screened; unvalidated: ReadonlySet<number> }> {
+): HalfScreened {
   const passed: Candidate[] = [];
   const refusals: Refusal[] = [];
   for (const [index, text] of texts.entries()) {
@@ -109,10 +122,19 @@ async function screen(
     if (isRefusal(outcome)) refusals.push(outcome);
     else passed.push(outcome);
   }
-  const rules = await readSizeRules(db, passed);
+  return { passed, refusals };
+}
+
+/** The last stages, by what the database knows of sizes. */
+export function screenSizes(
+  { requireSizeSchema }: Pipeline,
+  begun: HalfScreened,
+  rules: SizeRules,
+): { screened: Screened; unvalidated: ReadonlySet<number> } {
+  const refusals = [...begun.refusals];
   const candidates: Candidate[] = [];
   const unvalidated = new Set<number>();
-  for (const candidate of passed) {
+  for (const candidate of begun.passed) {
     const verdict = screenSize(candidate, rules, requireSizeSchema);
     if (isRefusal(verdict)) {
       refusals.push(verdict);
@@ -125,7 +147,7 @@ async function screen(
 }
 
 /** Reads names and schemas once per pair and batch: a registration counts from the next event on, in any process. */
-async function readSizeRules(db: Database, candidates: readonly Candidate[]): Promise<SizeRules> {
+export async function readSizeRules(db: Database, candidates: readonly Candidate[]): Promise<SizeRules> {
   const pairs = new Map<string, { platform: string; resourceType: string }>();
   const typesByCloud = new Map<string, Set<string>>();
   for (const { event } of candidates) {
@@ -176,7 +198,7 @@ function pairKey(platform: string, resourceType: string): string {
  * Stores the batch. Should the database refuse it for a reason that lies in the data, the items at fault are
  * found and refused, and the rest is stored: whatever an item holds, it can't fail its neighbours.
  */
-async function storeIsolating(
+export async function storeIsolating(
   db: Database,
   sender: Sender,
   whole: Screened,

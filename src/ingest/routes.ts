@@ -7,8 +7,8 @@ import { jsonAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
+import { groupedIngest } from "./group.ts";
 import { EventInput, IngestResult } from "./model.ts";
-import { ingest } from "./pipeline.ts";
 
 const ingestEvents = operation({
   id: "ingestEvents",
@@ -49,11 +49,11 @@ const ingestEvents = operation({
 });
 
 export function ingestRoutes(services: Services) {
-  const pipeline = {
+  const ingest = groupedIngest({
     db: services.db,
     metrics: services.metrics,
     requireSizeSchema: services.settings.requireSizeSchema,
-  };
+  });
   return new Elysia({ name: "ingest" }).post(
     "/api/v1/events",
     async ({ request }) => {
@@ -65,7 +65,7 @@ export function ingestRoutes(services: Services) {
           `A request takes at most ${BATCH_MAX_ITEMS} events, this one holds ${value.length}; none of them was stored.`,
         );
       }
-      const outcome = await ingest(pipeline, { actor, scope, source: "collector" }, text, value);
+      const outcome = await ingest({ actor, scope, source: "collector" }, text, value);
       return jsonAnswer(JSON.stringify(outcome));
     },
     ingestEvents.hook,

@@ -39,15 +39,54 @@ export type Store = (tx: Transaction, sender: Sender, batch: Screened) => Promis
 
 /** A batch that was handed in: its events, its dead letters, its audit rows. */
 export const storeBatch: Store = async (tx, sender, batch) => {
-  const stored = await storeEvents(tx, sender.source, batch.candidates);
-  const letters = deadLetters(batch);
+  const [stored] = await storeRequests(tx, sender, [batch]);
+  if (stored === undefined) throw new Error("a request was stored and not told of");
+  return stored;
+};
+
+/**
+ * Several requests of one sender, as if each had been handed in by itself, one after the other: of one event in two
+ * of them the first wins, `received_at` counts on from request to request, and each has its own audit rows.
+ * @returns what became of each. Replays are told with the first.
+ */
+export async function storeRequests(
+  tx: Transaction,
+  sender: Sender,
+  requests: readonly Screened[],
+): Promise<Stored[]> {
+  const all: Candidate[] = [];
+  const letters: DeadLetter[] = [];
+  /** By position among all items: whose it is, and what it is there. */
+  const origins = new Map<number, { accepted: Candidate[]; candidate: Candidate }>();
+  const accepted: Candidate[][] = [];
+  let before = 0;
+  for (const request of requests) {
+    const own: Candidate[] = [];
+    accepted.push(own);
+    for (const candidate of request.candidates) {
+      const index = before + candidate.index;
+      all.push(before === 0 ? candidate : { ...candidate, index });
+      origins.set(index, { accepted: own, candidate });
+    }
+    letters.push(...deadLetters(request, before));
+    before += request.candidates.length + request.refusals.length;
+  }
+  const stored = await storeEvents(tx, sender.source, all);
+  for (const { index } of stored.accepted) {
+    const origin = origins.get(index);
+    if (origin !== undefined) origin.accepted.push(origin.candidate);
+  }
   if (letters.length > 0) {
     const credential = sender.scope === null ? null : { id: sender.actor, ...sender.scope };
     await insertDeadLetters(tx, sender.source, credential, letters);
   }
-  await writeAudit(tx, auditEntries(sender, batch, stored.accepted.length));
-  return stored;
-};
+  await writeAudit(
+    tx,
+    requests.flatMap((request, n) => auditEntries(sender, request, accepted[n]?.length ?? 0)),
+  );
+  const none = new Map<string, number>();
+  return accepted.map((own, n) => ({ accepted: own, replays: n === 0 ? stored.replays : none }));
+}
 
 /** The candidates' events, and the rows that follow from them. */
 export async function storeEvents(
@@ -109,7 +148,8 @@ function keyedEvent({ index, event, sizeText }: Candidate, receivedFrom: Instant
   };
 }
 
-function deadLetters({ refusals }: Screened): DeadLetter[] {
+/** @param before how many items stand before the batch's own */
+function deadLetters({ refusals }: Screened, before: number): DeadLetter[] {
   const letters: DeadLetter[] = [];
   for (const { index, text, kind, reason, cloud } of refusals) {
     // Out of scope is a matter for the audit log: the item may be another tenant's.
@@ -118,7 +158,7 @@ function deadLetters({ refusals }: Screened): DeadLetter[] {
     const bytes = byteLength(raw);
     const whole = bytes <= DEAD_LETTER_MAX_BYTES;
     const kept = whole ? raw : `{"not_stored":{"bytes":${bytes}}}`;
-    letters.push({ index, kind, reason, raw: kept, whole, cloud });
+    letters.push({ index: before + index, kind, reason, raw: kept, whole, cloud });
   }
   return letters;
 }
