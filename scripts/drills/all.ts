@@ -1,10 +1,26 @@
 /** Every drill, in the order in which they are run. */
+import { backendsTerminated } from "./backends-terminated.ts";
+import { databaseDown } from "./database-down.ts";
+import { databaseRestart } from "./database-restart.ts";
 import type { Drill } from "./drill.ts";
 import { killBoth } from "./kill-both.ts";
 import { killDatabase } from "./kill-database.ts";
 import { killTally } from "./kill-tally.ts";
+import { networkClients } from "./network-clients.ts";
+import { networkDatabase } from "./network-database.ts";
+import { readOnly } from "./read-only.ts";
 
-export const DRILLS: readonly Drill[] = [killTally, killDatabase, killBoth];
+export const DRILLS: readonly Drill[] = [
+  killTally,
+  killDatabase,
+  killBoth,
+  databaseRestart,
+  backendsTerminated,
+  databaseDown,
+  readOnly,
+  networkDatabase,
+  networkClients,
+];
 
 /** @throws {Error} for a name that no drill has */
 export function drillNamed(name: string): Drill {

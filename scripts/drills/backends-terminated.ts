@@ -1,0 +1,32 @@
+/** Every connection is ended by the server, again and again, also in the middle of batches of a thousand. */
+import type { Drill } from "./drill.ts";
+import { onStage, working } from "./rig/outage.ts";
+import { between } from "./rig/random.ts";
+
+const BACK_MS = 10_000;
+
+export const backendsTerminated: Drill = {
+  name: "backends-terminated",
+  about: "every backend is terminated under load, also while Tally is busy with large batches",
+  rounds: { short: 5, long: 200 },
+  async run(rig, plan) {
+    const { rounds, random } = plan;
+    let terminated = 0;
+    const { acknowledged, stored, unavailable } = await onStage(rig, plan, { items: 1000 }, async (stage) => {
+      for (let round = 1; round <= rounds; round++) {
+        await Bun.sleep(between(random, 0, 300));
+        terminated += await stage.postgres.terminateBackends(stage.admin);
+        if (round % 10 === 0) await working(stage.clients, BACK_MS);
+        if (round % 50 === 0) rig.say(`round ${round} of ${rounds}`);
+      }
+      await working(stage.clients, BACK_MS);
+    });
+    return {
+      rounds,
+      "backends terminated": terminated,
+      "events acknowledged": acknowledged,
+      "events stored": stored,
+      "answers 503": unavailable,
+    };
+  },
+};

@@ -1,0 +1,99 @@
+/** What the network between Tally and its database does: cuts at the worst moments, slowness, silence. */
+import type { Drill, Plan, Rig } from "./drill.ts";
+import { must } from "./drill.ts";
+import { cutting } from "./rig/cutting.ts";
+import { answersOf, onStage, type Stage, working } from "./rig/outage.ts";
+import { FaultyNetwork } from "./rig/proxy.ts";
+
+/** The simple query that ends a transaction, as it stands in the stream. */
+const COMMIT = /COMMIT\0/;
+/** A request waits for its transaction's statements and the sign of life; nothing of it takes longer. */
+const HANG_MS = 45_000;
+const BACK_MS = 20_000;
+
+type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Promise<string>;
+
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  "before commit": (network, stage, plan) =>
+    cutting(network, stage, plan, (chunk, way) =>
+      way === "up" && COMMIT.test(chunk.toString("latin1")) ? "cut" : "pass",
+    ),
+  "between commit and answer": (network, stage, plan) =>
+    cutting(network, stage, plan, (chunk, way) =>
+      way === "down" && chunk.toString("latin1").includes("COMMIT\0") ? "cut" : "pass",
+    ),
+  "in the middle of a batch": (network, stage, plan) =>
+    cutting(network, stage, plan, (chunk, way) =>
+      way === "up" && chunk.byteLength > 1_000 ? "pass and cut" : "pass",
+    ),
+  "2 s latency": async (network, { clients }, { long }) => {
+    network.latencyMs = 1_000;
+    const from = performance.now();
+    await Bun.sleep(long ? 60_000 : 1_500);
+    network.latencyMs = 0;
+    await working(clients, BACK_MS);
+    return `slowest answer ${answersOf(clients, from).slowest} ms`;
+  },
+  "10 KB/s": async (network, { clients }, { long }) => {
+    network.bytesPerSecond = 10_000;
+    const from = performance.now();
+    await Bun.sleep(long ? 60_000 : 1_500);
+    network.bytesPerSecond = null;
+    await working(clients, BACK_MS);
+    return `slowest answer ${answersOf(clients, from).slowest} ms`;
+  },
+  "black hole": async (network, { clients, tally }, { long }) => {
+    network.swallowing = true;
+    const from = performance.now();
+    await Bun.sleep(long ? 60_000 : 12_500);
+    const { unavailable, cut, slowest } = answersOf(clients, from);
+    must(unavailable >= 8, `only ${unavailable} of the requests that fell into it were answered`);
+    must(cut === 0, `${cut} requests were cut off`);
+    must(slowest < 20_000, `an answer took ${slowest} ms`);
+    must((await tally.readiness()) === 503, "it says that it is ready");
+    network.swallowing = false;
+    // The other side of a line that was dead for so long has forgotten its connections.
+    network.cut();
+    const back = await working(clients, 10_000);
+    return `slowest answer ${slowest} ms, back after ${back.toFixed(0)} ms`;
+  },
+};
+
+async function run(rig: Rig, plan: Plan) {
+  const held: { network: FaultyNetwork | null } = { network: null };
+  const told: Record<string, string> = {};
+  try {
+    const through = async ({ socket }: { socket: string }) => {
+      held.network = await FaultyNetwork.start({ path: socket });
+      return `postgres://tally@127.0.0.1:${held.network.port}/tally?sslmode=disable`;
+    };
+    const { acknowledged, stored, unavailable } = await onStage(
+      rig,
+      plan,
+      { through, timeoutMs: HANG_MS },
+      async (stage) => {
+        for (const [name, trouble] of Object.entries(TROUBLES)) {
+          must(held.network !== null, "there is no network");
+          told[name] = await trouble(held.network, stage, plan);
+          rig.say(`${name}: ${told[name]}`);
+        }
+      },
+    );
+    return {
+      ...told,
+      "events acknowledged": acknowledged,
+      "events stored": stored,
+      "answers 503": unavailable,
+    };
+  } finally {
+    await held.network?.stop();
+  }
+}
+
+export const networkDatabase: Drill = {
+  name: "network-database",
+  about:
+    "between Tally and database: cut before commit, before its answer, mid-batch; slow, narrow, a black hole",
+  rounds: { short: 3, long: 100 },
+  run,
+};

@@ -1,0 +1,48 @@
+/** A failover that leaves Tally with a server that only reads, as a standby or a full disk does. */
+import type { Drill } from "./drill.ts";
+import { must, until } from "./drill.ts";
+import { answersOf, onStage, working } from "./rig/outage.ts";
+
+const TOLD_MS = 10_000;
+
+export const readOnly: Drill = {
+  name: "read-only",
+  about: "the database turns read-only and back: not ready, 503, reads go on, recovers",
+  rounds: { short: 1, long: 10 },
+  async run(rig, plan) {
+    let slowest = 0;
+    const { acknowledged, stored, unavailable } = await onStage(rig, plan, {}, async (stage) => {
+      const { tally, clients, admin, postgres } = stage;
+      const reader = await tally.command("token", "create", "--role", "read_all");
+      const turn = async (to: "on" | "off") => {
+        // The role's own setting reaches new sessions; a failover ends the old ones, too.
+        await admin.unsafe(`ALTER ROLE tally SET default_transaction_read_only = ${to}`);
+        await postgres.terminateBackends(admin);
+      };
+      for (let round = 1; round <= plan.rounds; round++) {
+        await turn("on");
+        await until("it is not ready", TOLD_MS, async () => (await tally.readiness()) === 503);
+        await Bun.sleep(200);
+        const from = performance.now();
+        await Bun.sleep(800);
+        const during = answersOf(clients, from);
+        must(during.unavailable > 0, "writes were not told of");
+        slowest = Math.max(slowest, during.slowest);
+        const list = await fetch(`${tally.url}/api/v1/resources?limit=1`, {
+          headers: { authorization: `Bearer ${reader}` },
+        });
+        must(list.status === 200, `a read was answered ${list.status}`);
+        await turn("off");
+        await tally.ready(TOLD_MS);
+        await working(clients, TOLD_MS);
+      }
+    });
+    return {
+      failovers: plan.rounds,
+      "answers 503": unavailable,
+      "slowest of them (ms)": slowest,
+      "events acknowledged": acknowledged,
+      "events stored": stored,
+    };
+  },
+};
