@@ -70,7 +70,7 @@ export class Item {
     const value = this.json[name];
     if (value === null || value === undefined || value === "") return null;
     const instant = typeof value === "string" ? readTimestamp(value) : null;
-    if (instant === null) this.faults.push(`has a ${name} that is no time`);
+    if (instant === null) this.faults.push(`has an unreadable ${name}`);
     return instant;
   }
 }

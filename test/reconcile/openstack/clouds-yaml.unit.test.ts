@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { RunFailure } from "../../../src/reconcile/adapter.ts";
 import { type CloudEntry, readCloudEntry } from "../../../src/reconcile/openstack/clouds-yaml.ts";
+import { refusalOf } from "./observing.ts";
 
 let home = "";
 beforeEach(() => {
@@ -35,15 +35,6 @@ project_domain_name: Default`;
 
 function read(env: Record<string, string> = {}, directories?: string[]): Promise<CloudEntry> {
   return readCloudEntry("prod", { HOME: home, ...env }, directories ?? [home]);
-}
-
-async function refusal(reading: Promise<unknown>): Promise<string> {
-  const error: unknown = await reading.then(
-    () => "it was read",
-    (reason) => reason,
-  );
-  expect(error).toBeInstanceOf(RunFailure);
-  return error instanceof RunFailure ? error.message : "";
 }
 
 /** The user and the scope that would be logged in. */
@@ -168,7 +159,7 @@ test("XDG_CONFIG_HOME, else ~/.config", async () => {
 test("OS_CLIENT_CONFIG_FILE names the only one", async () => {
   write("clouds.yaml", entry(AUTH));
   const elsewhere = join(home, "elsewhere.yaml");
-  expect(await refusal(read({ OS_CLIENT_CONFIG_FILE: elsewhere }))).toBe(
+  expect(await refusalOf(read({ OS_CLIENT_CONFIG_FILE: elsewhere }))).toBe(
     `prod: there is no clouds.yaml: looked for ${elsewhere}`,
   );
   write("elsewhere.yaml", entry(AUTH, "region_name: elsewhere"));
@@ -214,7 +205,7 @@ for (const [what, change, more, why] of [
 ] as const) {
   test(`${what} is refused with the entry's name and its file`, async () => {
     const file = write("clouds.yaml", entry(AUTH.replace(change[0], change[1]), more));
-    const message = await refusal(read());
+    const message = await refusalOf(read());
     expect(message).toStartWith(`prod in ${file}: `);
     expect(message).toContain(why);
     expect(message).not.toContain("hidden");
@@ -223,14 +214,14 @@ for (const [what, change, more, why] of [
 
 test("an entry that is not there, a file that is no YAML: both are named, neither is quoted", async () => {
   const file = write("clouds.yaml", "clouds:\n  stage: {}\n");
-  expect(await refusal(read())).toBe(`prod in ${file}: there is no such entry under \`clouds\``);
+  expect(await refusalOf(read())).toBe(`prod in ${file}: there is no such entry under \`clouds\``);
   write("clouds.yaml", "clouds:\n  prod: [hidden\n");
-  expect(await refusal(read())).toMatch(/clouds\.yaml: line \d+ is not YAML/);
+  expect(await refusalOf(read())).toMatch(/clouds\.yaml: line \d+ is not YAML/);
   write("clouds.yaml", "");
-  expect(await refusal(read())).toBe(`prod in ${file}: there is no such entry under \`clouds\``);
+  expect(await refusalOf(read())).toBe(`prod in ${file}: there is no such entry under \`clouds\``);
 });
 
 test("a file that may not be read is not one that isn't there", async () => {
   mkdirSync(join(home, "clouds.yaml"));
-  expect(await refusal(read())).toBe(`${join(home, "clouds.yaml")} can't be read (EISDIR)`);
+  expect(await refusalOf(read())).toBe(`${join(home, "clouds.yaml")} can't be read (EISDIR)`);
 });

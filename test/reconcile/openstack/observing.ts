@@ -1,6 +1,6 @@
 /** Reads a cloud as a run does, and writes what it was told in short lines. */
 import { formatInstant, type Instant, parseInstant } from "../../../src/event/instant.ts";
-import type { Observation, ObservedResource } from "../../../src/reconcile/adapter.ts";
+import { type Observation, type ObservedResource, RunFailure } from "../../../src/reconcile/adapter.ts";
 import { type OpenStackConfig, openStackAdapter } from "../../../src/reconcile/openstack/adapter.ts";
 import type { Pace } from "../../../src/reconcile/openstack/transport.ts";
 
@@ -64,4 +64,15 @@ export function lines({ resources }: Told, type: string): string[] {
       return `${who} ${one.state} ${one.size} created ${created}`;
     })
     .sort();
+}
+
+/** The message of the failure that ends a run before anything is listed; anything else is thrown on. */
+export async function refusalOf(opening: Promise<unknown>): Promise<string> {
+  try {
+    await opening;
+  } catch (error) {
+    if (error instanceof RunFailure) return error.message;
+    throw error;
+  }
+  throw new Error("it was let in");
 }

@@ -74,6 +74,8 @@ export interface Replay {
 /** What a test changes. */
 export interface ReplayOptions {
   readonly replies?: Readonly<Record<string, Reply>>;
+  /** Answers what nothing else does. */
+  readonly otherwise?: Reply;
   readonly cloudsYaml?: (url: string) => string;
   readonly tls?: { readonly cert: string; readonly key: string };
 }
@@ -94,7 +96,7 @@ export function replay(options: ReplayOptions = {}): Replay {
       const what = nameOf(request);
       asked.push(what);
       headers.push(request.headers);
-      const reply = replies[what] ?? recordedAnswer(what);
+      const reply = replies[what] ?? recordedAnswer(what) ?? options.otherwise;
       if (reply === undefined) return new Response(`not recorded: ${what}`, { status: 500 });
       return typeof reply === "string" ? answered(reply, origin) : await reply(request);
     },
@@ -140,6 +142,19 @@ export function answered(name: string, origin: string): Response {
     if (sent.has("x-subject-token")) sent.set("x-subject-token", TOKEN);
   }
   return new Response(text, { status, headers: sent });
+}
+
+/** The catalog's token, changed. */
+export function tokenWith(
+  change: (token: Record<string, unknown>, origin: string) => void,
+  value = TOKEN,
+): Reply {
+  return async (request) => {
+    const origin = new URL(request.url).origin;
+    const body = JSON.parse(await answered("keystone/auth-password-collector", origin).text());
+    change(body.token, origin);
+    return Response.json(body, { status: 201, headers: { "x-subject-token": value } });
+  };
 }
 
 /** `GET nova/v2.1/servers/detail?all_tenants=1`: members in order, the usual page size and the project left out. */
