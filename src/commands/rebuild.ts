@@ -1,8 +1,8 @@
 /** tally rebuild [--cloud C] [--resource-type T] */
 import { SingleBar } from "cli-progress";
 import type { Command } from "commander";
-import { countRows } from "../projection/queries.ts";
 import { rebuild } from "../projection/rebuild.ts";
+import { countRows } from "../projection/rebuild-queries.ts";
 import { readSettings } from "../settings.ts";
 import { withDatabase } from "./database.ts";
 

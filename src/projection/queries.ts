@@ -86,27 +86,12 @@ export async function insertRows(
   return new Set(inserted.map(({ rt, r }) => keyOf({ resourceType: rt, resourceId: r })));
 }
 
-/** Locks the rows of the keys, in sorted order, and reads them. */
-export async function lockRows(
-  tx: Transaction,
-  cloud: string,
-  keys: readonly LocalKey[],
-): Promise<KeyedRow[]> {
-  const rows: (Record<"rt" | "r" | "p" | "pr" | "s" | "z" | "f" | "l" | "lr" | "li" | "lt", string> &
-    Record<"c" | "d", string | null>)[] = await tx`
-    SELECT c.resource_type AS rt, c.resource_id AS r, c.platform AS p, c.project_id AS pr, c.state AS s,
-           c.size::text AS z,
-           (extract(epoch FROM c.created_at) * 1000000)::bigint::text AS c,
-           (extract(epoch FROM c.deleted_at) * 1000000)::bigint::text AS d,
-           (extract(epoch FROM c.first_event_at) * 1000000)::bigint::text AS f,
-           (extract(epoch FROM c.last_event_at) * 1000000)::bigint::text AS l,
-           (extract(epoch FROM c.last_received_at) * 1000000)::bigint::text AS lr,
-           c.last_event_id AS li, c.last_event_type AS lt
-    FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
-    JOIN current_resources c ON c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r
-    ORDER BY c.resource_type, c.resource_id
-    FOR UPDATE OF c`;
-  return rows.map((row) => ({
+/** A row as a statement gives it to `keyedRowOf`: instants in microseconds, the size as JSON text. */
+export type StoredRow = Record<"rt" | "r" | "p" | "pr" | "s" | "z" | "f" | "l" | "lr" | "li" | "lt", string> &
+  Record<"c" | "d", string | null>;
+
+export function keyedRowOf(row: StoredRow): KeyedRow {
+  return {
     resourceType: row.rt,
     resourceId: row.r,
     row: {
@@ -122,7 +107,29 @@ export async function lockRows(
       lastEventId: row.li,
       lastEventType: row.lt,
     },
-  }));
+  };
+}
+
+/** Locks the rows of the keys, in sorted order, and reads them. */
+export async function lockRows(
+  tx: Transaction,
+  cloud: string,
+  keys: readonly LocalKey[],
+): Promise<KeyedRow[]> {
+  const rows: StoredRow[] = await tx`
+    SELECT c.resource_type AS rt, c.resource_id AS r, c.platform AS p, c.project_id AS pr, c.state AS s,
+           c.size::text AS z,
+           (extract(epoch FROM c.created_at) * 1000000)::bigint::text AS c,
+           (extract(epoch FROM c.deleted_at) * 1000000)::bigint::text AS d,
+           (extract(epoch FROM c.first_event_at) * 1000000)::bigint::text AS f,
+           (extract(epoch FROM c.last_event_at) * 1000000)::bigint::text AS l,
+           (extract(epoch FROM c.last_received_at) * 1000000)::bigint::text AS lr,
+           c.last_event_id AS li, c.last_event_type AS lt
+    FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
+    JOIN current_resources c ON c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r
+    ORDER BY c.resource_type, c.resource_id
+    FOR UPDATE OF c`;
+  return rows.map(keyedRowOf);
 }
 
 /** Writes what locked rows have become. */
@@ -137,16 +144,9 @@ export async function updateRows(tx: Transaction, cloud: string, rows: readonly 
     WHERE c.cloud = ${cloud} AND c.resource_type = n.rt AND c.resource_id = n.r`;
 }
 
-/** Which resources a rebuild replays; null filters nothing. */
-export interface RebuildFilter {
-  readonly cloud: string | null;
-  readonly resourceType: string | null;
-}
-
 /** The next resources that have events, in key order. */
 export async function nextResources(
   db: Queryable,
-  filter: RebuildFilter,
   after: ResourceKey,
   limit: number,
 ): Promise<ResourceKey[]> {
@@ -154,69 +154,7 @@ export async function nextResources(
     SELECT DISTINCT cloud AS c, resource_type AS rt, resource_id AS r
     FROM events
     WHERE (cloud, resource_type, resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
-      AND (${filter.cloud}::text IS NULL OR cloud = ${filter.cloud}::text)
-      AND (${filter.resourceType}::text IS NULL OR resource_type = ${filter.resourceType}::text)
     ORDER BY 1, 2, 3
     LIMIT ${limit}`;
   return rows.map(({ c, rt, r }) => ({ cloud: c, resourceType: rt, resourceId: r }));
-}
-
-/** How many rows a rebuild will find, for a progress bar. */
-export async function countRows(db: Queryable, filter: RebuildFilter): Promise<number> {
-  const [row]: { n: number }[] = await db`
-    SELECT count(*)::int AS n FROM current_resources
-    WHERE (${filter.cloud}::text IS NULL OR cloud = ${filter.cloud}::text)
-      AND (${filter.resourceType}::text IS NULL OR resource_type = ${filter.resourceType}::text)`;
-  return row?.n ?? 0;
-}
-
-/** Which of the keys have no row. */
-export async function keysWithoutRow(
-  db: Queryable,
-  cloud: string,
-  keys: readonly LocalKey[],
-): Promise<LocalKey[]> {
-  const rows: { rt: string; r: string }[] = await db`
-    SELECT k.rt, k.r
-    FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
-    WHERE NOT EXISTS (
-      SELECT FROM current_resources c WHERE c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r)`;
-  return rows.map(({ rt, r }) => ({ resourceType: rt, resourceId: r }));
-}
-
-/**
- * Removes rows between two keys (`upTo` null: to the end) that no event stands behind: only damage makes one.
- *
- * Two statements, because a statement keeps its snapshot while it waits for a lock: ingest may just be giving
- * such a row a history, and only a look after the lock was had sees it.
- */
-export async function removeRowsWithoutHistory(
-  tx: Transaction,
-  filter: RebuildFilter,
-  after: ResourceKey,
-  upTo: ResourceKey | null,
-): Promise<number> {
-  const suspects: { c: string; rt: string; r: string }[] = await tx`
-    SELECT c.cloud AS c, c.resource_type AS rt, c.resource_id AS r
-    FROM current_resources c
-    WHERE (c.cloud, c.resource_type, c.resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
-      AND (${upTo === null}::boolean OR (c.cloud, c.resource_type, c.resource_id)
-           <= (${upTo?.cloud ?? ""}, ${upTo?.resourceType ?? ""}, ${upTo?.resourceId ?? ""}))
-      AND (${filter.cloud}::text IS NULL OR c.cloud = ${filter.cloud}::text)
-      AND (${filter.resourceType}::text IS NULL OR c.resource_type = ${filter.resourceType}::text)
-      AND NOT EXISTS (
-        SELECT FROM events e
-        WHERE e.cloud = c.cloud AND e.resource_type = c.resource_type AND e.resource_id = c.resource_id)
-    ORDER BY c.cloud, c.resource_type, c.resource_id
-    FOR UPDATE OF c`;
-  if (suspects.length === 0) return 0;
-  const removed: unknown[] = await tx`
-    DELETE FROM current_resources c
-    USING json_to_recordset(${JSON.stringify(suspects)}::text::json) AS s(c text, rt text, r text)
-    WHERE c.cloud = s.c AND c.resource_type = s.rt AND c.resource_id = s.r
-      AND NOT EXISTS (
-        SELECT FROM events e
-        WHERE e.cloud = c.cloud AND e.resource_type = c.resource_type AND e.resource_id = c.resource_id)
-    RETURNING 1 AS one`;
-  return removed.length;
 }

@@ -1,38 +1,53 @@
 /**
- * Replaying history into rows, in bounded batches, while ingest goes on. Each batch is a transaction of its own
- * that locks its rows before it reads their histories, so no event slips between.
+ * Replaying history into rows, a bounded portion of the resources at a time, while ingest goes on. Each portion's
+ * rows are first compared with its histories as of one moment, without a lock: where the projection is sound, nothing
+ * is written and nobody waits. Only what differs is locked, replayed once more and written.
  */
 import { amendAudit, openAudit } from "../access/audit.ts";
 import type { Database, Transaction } from "../database/connection.ts";
+import { snapshot } from "../database/snapshot.ts";
 import { transaction } from "../database/transaction.ts";
-import type { ResourceKey } from "../event/event.ts";
 import { canonicalJson } from "../event/json-text.ts";
-import type { FoldedRow } from "../timeline/fold.ts";
+import { type FoldedRow, step } from "../timeline/fold.ts";
 import { replay } from "./project.ts";
+import { insertRows, type KeyedRow, keyOf, type LocalKey, lockRows, updateRows } from "./queries.ts";
 import {
-  insertRows,
-  type KeyedRow,
-  keyOf,
-  keysWithoutRow,
-  lockRows,
-  nextResources,
+  type CloudType,
+  endOfPortion,
+  nextType,
+  type Portion,
+  pagesOfPortion,
   type RebuildFilter,
   removeRowsWithoutHistory,
-  updateRows,
-} from "./queries.ts";
+  rowsOfPortion,
+} from "./rebuild-queries.ts";
 
-/** A batch holds this many resources at most, so that it locks few rows and not for long. */
-const RESOURCES_A_BATCH = 500;
+/** Resources of one snapshot: it is soon over, so that it holds up no vacuum. */
+const RESOURCES_A_PORTION = 2_000;
+/** Resources that one transaction writes, so that it locks few rows and not for long. */
+const RESOURCES_A_WRITE = 500;
+/** While the database reads one portion, another is folded here. */
+const PORTIONS_AT_A_TIME = 2;
 
-const BEFORE_ALL: ResourceKey = { cloud: "", resourceType: "", resourceId: "" };
+/** What a portion's rows lack. */
+interface Findings {
+  /** Resources that have a history. */
+  readonly replayed: number;
+  /** What the histories without a row fold into. */
+  readonly missing: readonly KeyedRow[];
+  /** Resources whose row is not what their history folds into. */
+  readonly differing: readonly LocalKey[];
+  /** Ids of rows without a history. */
+  readonly orphaned: readonly string[];
+}
 
 /**
  * Rebuilds the rows of every resource that the filter lets through. Rows that already are what their history
- * folds into are not written again. One audit row tells of the rebuild; it lands with the first batch and
- * counts up with each further one.
+ * folds into are not written again. One audit row tells of the rebuild; it lands with the first rows that are written,
+ * or at the end, and counts up with each further ones.
  *
  * @param actor who asked, for the audit log
- * @param onProgress called after each batch with the number of resources replayed so far
+ * @param onProgress called after each portion with the number of resources replayed so far
  * @returns how many resources were replayed
  */
 export async function rebuild(
@@ -41,78 +56,189 @@ export async function rebuild(
   filter: RebuildFilter,
   onProgress: (replayed: number) => void = () => {},
 ): Promise<number> {
-  const told = {
-    ...(filter.cloud === null ? {} : { cloud: filter.cloud }),
-    ...(filter.resourceType === null ? {} : { resource_type: filter.resourceType }),
+  const account = new Account(db, actor, filter);
+  const portions = portionsOf(db, filter);
+  let failed = false;
+  const worker = async () => {
+    for (let next = await portions.next(); !next.done && !failed; next = await portions.next()) {
+      try {
+        const portion = next.value;
+        const findings = await snapshot(db, (tx) => compare(tx, portion));
+        await account.repair(portion, findings);
+        onProgress(account.rebuilt);
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    }
   };
-  let audit: string | null = null;
-  let after = BEFORE_ALL;
-  let rebuilt = 0;
-  let removed = 0;
+  const ended = await Promise.allSettled(Array.from({ length: PORTIONS_AT_A_TIME }, worker));
+  for (const end of ended) if (end.status === "rejected") throw end.reason;
+  await account.close();
+  return account.rebuilt;
+}
+
+/** All portions that the filter lets through, in key order. */
+async function* portionsOf(db: Database, filter: RebuildFilter): AsyncGenerator<Portion, undefined> {
+  let last: CloudType = { cloud: filter.cloud ?? "", resourceType: "" };
   for (;;) {
-    const keys = ofOneCloud(await nextResources(db, filter, after, RESOURCES_A_BATCH));
-    const last = keys.at(-1) ?? null;
-    const before: ResourceKey = after;
-    const done = await transaction(db, async (tx) => {
-      const gone = removed + (await removeRowsWithoutHistory(tx, filter, before, last));
-      if (last !== null) await rebuildBatch(tx, last.cloud, keys);
-      const details = { ...told, rebuilt: rebuilt + keys.length, removed: gone, completed: last === null };
-      return { gone, audit: await record(tx, actor, audit, filter, details) };
-    });
-    audit = done.audit;
-    removed = done.gone;
-    rebuilt += keys.length;
-    onProgress(rebuilt);
-    if (last === null) return rebuilt;
-    after = last;
+    const type = await nextType(db, last);
+    if (type === null || (filter.cloud !== null && type.cloud !== filter.cloud)) return;
+    last = type;
+    if (filter.resourceType !== null && type.resourceType !== filter.resourceType) continue;
+    for (let after = ""; ; ) {
+      const upTo = await endOfPortion(db, type, after, RESOURCES_A_PORTION);
+      if (upTo === null) break;
+      yield { ...type, after, upTo };
+      after = upTo;
+    }
   }
 }
 
-async function record(
+/** Folds a portion's histories and looks for what its rows lack, all as of one moment. */
+async function compare(tx: Transaction, portion: Portion): Promise<Findings> {
+  const { resourceType } = portion;
+  const rows = new Map((await rowsOfPortion(tx, portion)).map(({ resourceId, row }) => [resourceId, row]));
+  const missing: KeyedRow[] = [];
+  const differing: LocalKey[] = [];
+  let replayed = 0;
+  const finish = (resourceId: string, folded: FoldedRow) => {
+    replayed++;
+    const row = rows.get(resourceId);
+    rows.delete(resourceId);
+    if (row === undefined) missing.push({ resourceType, resourceId, row: folded });
+    else if (!sameRow(row, folded)) differing.push({ resourceType, resourceId });
+  };
+  let reading: string | null = null;
+  let folded: FoldedRow | null = null;
+  for await (const page of pagesOfPortion(tx, portion)) {
+    for (const { resourceId, event } of page) {
+      if (reading !== resourceId) {
+        if (reading !== null && folded !== null) finish(reading, folded);
+        reading = resourceId;
+        folded = null;
+      }
+      folded = step(folded, event);
+    }
+  }
+  if (reading !== null && folded !== null) finish(reading, folded);
+  return { replayed, missing, differing, orphaned: [...rows.keys()] };
+}
+
+/** What a rebuild has done so far. What it writes and what its audit row says of it land together. */
+class Account {
+  readonly #db: Database;
+  readonly #actor: string;
+  readonly #filter: RebuildFilter;
+  #audit: string | null = null;
+  #removed = 0;
+  #writing: Promise<void> = Promise.resolve();
+  rebuilt = 0;
+
+  constructor(db: Database, actor: string, filter: RebuildFilter) {
+    this.#db = db;
+    this.#actor = actor;
+    this.#filter = filter;
+  }
+
+  /** Puts a portion right, one after the other: the audit row counts up. */
+  async repair(portion: Portion, findings: Findings): Promise<void> {
+    const { missing, differing, orphaned } = findings;
+    const written = this.#writing.then(async () => {
+      for (const rows of slices(missing))
+        await this.#write(findings, (tx) => insertMissing(tx, portion, rows));
+      for (const keys of slices(differing))
+        await this.#write(findings, (tx) => writeDiffering(tx, portion.cloud, keys));
+      for (const ids of slices(orphaned))
+        await this.#write(findings, async (tx) => {
+          const removed = await removeRowsWithoutHistory(tx, portion, ids);
+          // Ingest may just have given some of them a history, on top of what they were.
+          const { cloud, resourceType } = portion;
+          const kept = ids.map((resourceId) => ({ resourceType, resourceId }));
+          if (removed < ids.length) await writeDiffering(tx, cloud, kept);
+          return removed;
+        });
+      this.rebuilt += findings.replayed;
+    });
+    // The next portion is written after this one, and is none of its failure.
+    this.#writing = written.catch(() => {});
+    await written;
+  }
+
+  /** Tells of the end. */
+  async close(): Promise<void> {
+    this.#audit = await transaction(this.#db, (tx) => this.#record(tx, this.rebuilt, this.#removed, true));
+  }
+
+  async #write(findings: Findings, work: (tx: Transaction) => Promise<number>): Promise<void> {
+    const done = await transaction(this.#db, async (tx) => {
+      const removed = this.#removed + (await work(tx));
+      return { removed, audit: await this.#record(tx, this.rebuilt + findings.replayed, removed, false) };
+    });
+    this.#audit = done.audit;
+    this.#removed = done.removed;
+  }
+
+  async #record(tx: Transaction, rebuilt: number, removed: number, completed: boolean): Promise<string> {
+    const { cloud, resourceType } = this.#filter;
+    const details = {
+      ...(cloud === null ? {} : { cloud }),
+      ...(resourceType === null ? {} : { resource_type: resourceType }),
+      rebuilt,
+      removed,
+      completed,
+    };
+    if (this.#audit === null) {
+      const action = "projection.rebuild";
+      const entry = { actor: this.#actor, action, objectType: "projection", objectId: cloud ?? "", details };
+      return await openAudit(tx, entry);
+    }
+    await amendAudit(tx, this.#audit, details);
+    return this.#audit;
+  }
+}
+
+function* slices<T>(list: readonly T[]): Generator<readonly T[]> {
+  for (let from = 0; from < list.length; from += RESOURCES_A_WRITE)
+    yield list.slice(from, from + RESOURCES_A_WRITE);
+}
+
+/**
+ * Rows that were missing. One that is there by now was made by ingest since, and of what ingest saw: it is replayed.
+ * @returns how many rows were removed: none
+ */
+async function insertMissing(
   tx: Transaction,
-  actor: string,
-  audit: string | null,
-  filter: RebuildFilter,
-  details: object,
-): Promise<string> {
-  if (audit === null) {
-    const objectId = filter.cloud ?? "";
-    return await openAudit(tx, {
-      actor,
-      action: "projection.rebuild",
-      objectType: "projection",
-      objectId,
-      details,
-    });
-  }
-  await amendAudit(tx, audit, details);
-  return audit;
-}
-
-/** The keys of the first cloud: a batch's statements name one. */
-function ofOneCloud(keys: readonly ResourceKey[]): ResourceKey[] {
-  return keys.filter(({ cloud }) => cloud === keys[0]?.cloud);
-}
-
-async function rebuildBatch(tx: Transaction, cloud: string, keys: readonly ResourceKey[]): Promise<void> {
+  { cloud }: Portion,
+  rows: readonly KeyedRow[],
+): Promise<number> {
   // New rows before known ones, each sorted: the order in which ingest locks, too.
-  const missing = await keysWithoutRow(tx, cloud, keys);
-  if (missing.length > 0) await insertRows(tx, cloud, await replay(tx, cloud, missing));
+  const inserted = await insertRows(tx, cloud, rows);
+  const others = rows.filter((row) => !inserted.has(keyOf(row)));
+  return others.length === 0 ? 0 : await writeDiffering(tx, cloud, others);
+}
+
+/**
+ * Locks the rows before their histories are read, so that no event slips between.
+ * @returns how many rows were removed: none
+ */
+async function writeDiffering(tx: Transaction, cloud: string, keys: readonly LocalKey[]): Promise<number> {
   const locked = new Map((await lockRows(tx, cloud, keys)).map((row) => [keyOf(row), row.row]));
-  const changed: KeyedRow[] = (await replay(tx, cloud, keys)).filter((replayed) => {
+  const changed = (await replay(tx, cloud, keys)).filter((replayed) => {
     const row = locked.get(keyOf(replayed));
     return row !== undefined && !sameRow(row, replayed.row);
   });
   if (changed.length > 0) await updateRows(tx, cloud, changed);
+  return 0;
 }
 
 /** Whether two rows say the same; sizes as values, not as texts. */
-export function sameRow(a: FoldedRow, b: FoldedRow): boolean {
+function sameRow(a: FoldedRow, b: FoldedRow): boolean {
   return (
     a.platform === b.platform &&
     a.projectId === b.projectId &&
     a.state === b.state &&
-    canonicalJson(a.size) === canonicalJson(b.size) &&
+    (a.size === b.size || canonicalJson(a.size) === canonicalJson(b.size)) &&
     a.createdAt === b.createdAt &&
     a.deletedAt === b.deletedAt &&
     a.firstEventAt === b.firstEventAt &&

@@ -5,11 +5,11 @@ import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant } from "../event/instant.ts";
 import { canonicalJson } from "../event/json-text.ts";
 import { compareKeys, pagesOfHistories } from "../projection/histories.ts";
-import { keyOf, type LocalKey, nextResources } from "../projection/queries.ts";
+import { keyOf, type LocalKey } from "../projection/queries.ts";
 import { compareBytes, type FoldedRow, Folding } from "../timeline/fold.ts";
 import { type Report, resourcePath } from "./fault.ts";
 import { LifeCheck } from "./lives.ts";
-import { type CheckedRow, misshapenEvents, nextRowKeys, readRows } from "./queries.ts";
+import { type CheckedRow, misshapenEvents, nextHistoryKeys, nextRowKeys, readRows } from "./queries.ts";
 
 /** Resources of one snapshot: it is soon over, so that it holds up no vacuum. */
 const RESOURCES_A_PORTION = 500;
@@ -53,7 +53,7 @@ export async function checkResources(
 
 /** The next resources that have a row, a history or both: of one cloud, in key order. */
 async function nextKeys(tx: Transaction, after: ResourceKey): Promise<ResourceKey[]> {
-  const withEvents = await nextResources(tx, { cloud: null, resourceType: null }, after, RESOURCES_A_PORTION);
+  const withEvents = await nextHistoryKeys(tx, after, RESOURCES_A_PORTION);
   const withRow = await nextRowKeys(tx, after, RESOURCES_A_PORTION);
   const sorted = [...withEvents, ...withRow].sort(
     (a, b) => compareBytes(a.cloud, b.cloud) || compareKeys(a, b),
