@@ -24,7 +24,13 @@ export interface Settings {
   logLevel: "DEBUG" | "INFO" | "WARN" | "ERROR";
   http: { host: string; port: number };
   /** `url` null: Tally runs its own PostgreSQL. */
-  database: { url: string | null; maxConnections: number; autoMigrate: boolean };
+  database: {
+    url: string | null;
+    maxConnections: number;
+    autoMigrate: boolean;
+    /** A database that gives no sign of life for so long is taken for gone. */
+    silenceSeconds: number;
+  };
   /** `internalToken` null: the internal routes answer 401 to everybody. */
   auth: { mode: "enforced" | "disabled"; internalToken: string | null };
   unhealthyThresholdSeconds: number;
@@ -99,6 +105,12 @@ const TABLE = {
     "Migrate an external database at start; the embedded one always is.",
     false,
     flag,
+  ),
+  databaseSilence: variable(
+    "TALLY_REPORTING_DB_SILENCE_S",
+    "A database that gives no sign of life for so long, in seconds, is taken for gone: connections are made anew.",
+    10,
+    integer(1, 3600),
   ),
   authMode: variable(
     "TALLY_REPORTING_AUTH_MODE",
@@ -300,6 +312,7 @@ export function explainSettings(env: Environment): { settings: Settings; lines: 
       url: take(TABLE.databaseUrl),
       maxConnections: take(TABLE.maxConnections),
       autoMigrate: take(TABLE.autoMigrate),
+      silenceSeconds: take(TABLE.databaseSilence),
     },
     auth: { mode: take(TABLE.authMode), internalToken: take(TABLE.internalToken) },
     unhealthyThresholdSeconds: take(TABLE.unhealthyThreshold),

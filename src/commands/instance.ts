@@ -48,7 +48,7 @@ export async function startInstance(
   signal?: AbortSignal,
   clouds: readonly ConfiguredCloud[] = [],
 ): Promise<Instance> {
-  const { url, maxConnections } = settings.database;
+  const { url, maxConnections, silenceSeconds } = settings.database;
   let stopping = false;
   const embedded: EmbeddedDatabase | null =
     url === null
@@ -62,6 +62,8 @@ export async function startInstance(
       : null;
   const pool = openWatchedPool(embedded?.target ?? { url: url ?? "" }, {
     maxConnections,
+    silenceMs: silenceSeconds * 1000,
+    everyMs: silenceSeconds * 200,
     onSilence: () => log.warn("the database gave no sign of life: all connections to it are made anew"),
   });
   const hindrance = () => (embedded === null ? null : roomFinding(settings.dataDir));

@@ -16,6 +16,28 @@ export async function nextRowKeys(db: Queryable, after: ResourceKey, limit: numb
   return rows.map(({ c, rt, r }) => ({ cloud: c, resourceType: rt, resourceId: r }));
 }
 
+/** The next keys that events name, in key order. Each is found by a step in the index, however long its history. */
+export async function nextHistoryKeys(
+  db: Queryable,
+  after: ResourceKey,
+  limit: number,
+): Promise<ResourceKey[]> {
+  const rows: { c: string; rt: string; r: string }[] = await db`
+    WITH RECURSIVE keys(c, rt, r) AS (
+      (SELECT cloud, resource_type, resource_id FROM events
+       WHERE (cloud, resource_type, resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
+       ORDER BY cloud, resource_type, resource_id LIMIT 1)
+      UNION ALL
+      SELECT e.cloud, e.resource_type, e.resource_id
+      FROM keys CROSS JOIN LATERAL (
+        SELECT cloud, resource_type, resource_id FROM events
+        WHERE (cloud, resource_type, resource_id) > (keys.c, keys.rt, keys.r)
+        ORDER BY cloud, resource_type, resource_id LIMIT 1) e
+    )
+    SELECT c, rt, r FROM keys LIMIT ${limit}`;
+  return rows.map(({ c, rt, r }) => ({ cloud: c, resourceType: rt, resourceId: r }));
+}
+
 /** A row as it stands, whatever was done to it. */
 export interface CheckedRow extends KeyedRow {
   /** What kind of JSON its size is. */

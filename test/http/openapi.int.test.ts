@@ -124,7 +124,7 @@ describe("the document", () => {
       settings: {
         logLevel: "ERROR",
         http: { host: "127.0.0.1", port: 0 },
-        database: { url: null, maxConnections: 1, autoMigrate: false },
+        database: { url: null, maxConnections: 1, autoMigrate: false, silenceSeconds: 10 },
         auth: { mode: "enforced", internalToken: null },
         unhealthyThresholdSeconds: 600,
         requireSizeSchema: false,

@@ -41,7 +41,7 @@ function testSettings(changed: Partial<Settings>): Settings {
   return {
     logLevel: "DEBUG",
     http: { host: "127.0.0.1", port: 0 },
-    database: { url: null, maxConnections: 10, autoMigrate: false },
+    database: { url: null, maxConnections: 10, autoMigrate: false, silenceSeconds: 10 },
     auth: { mode: "enforced", internalToken: INTERNAL_TOKEN },
     unhealthyThresholdSeconds: 600,
     requireSizeSchema: false,
