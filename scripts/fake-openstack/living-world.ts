@@ -142,9 +142,9 @@ export class LivingWorld {
     this.#happenings.record({ resourceType, resourceId, at: world.now, facts: null });
   }
 
-  /** Lets two minutes pass: what was begun is over, and nothing of it is told any more. */
+  /** Lets three minutes pass: what was begun is over, and over for a while; nothing of it is told any more. */
   settle(): void {
-    this.advance(later(this.world.now, 120));
+    this.advance(later(this.world.now, 180));
     this.drain();
   }
 

@@ -22,7 +22,7 @@ import type { World } from "./world.ts";
 export interface Exchange {
   readonly service: ServiceName;
   readonly request: ServiceRequest;
-  /** Computes the answer. */
+  /** Computes the answer, once. */
   answer(): Reply;
 }
 
@@ -118,7 +118,11 @@ export class FakeServices {
       base: this.baseOf(service),
       body: jsonOf(text),
     };
-    const answer = () => this.#reply(service, request);
+    let made: Reply | null = null;
+    const answer = () => {
+      made ??= this.#reply(service, request);
+      return made;
+    };
     const other = this.#options.intercept?.({ service, request, answer }) ?? null;
     const response = other ?? responseOf(answer());
     this.busyMs += performance.now() - begun;

@@ -40,7 +40,7 @@ export interface Scene {
   useAccount(account: AccountName): void;
   /** A run at the cloud's own time, unless the request names another. */
   run(request?: RunRequest, signal?: AbortSignal): Promise<SyncOutcome>;
-  /** Of each type, one resource comes, one changes and one goes, and nobody tells. Two minutes pass. */
+  /** Of each type, one resource comes, one changes and one goes, and nobody tells. Three minutes pass. */
   stir(): void;
   /** Rows that say something else than is true, a line each. */
   untrue(): Promise<readonly string[]>;
