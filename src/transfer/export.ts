@@ -70,6 +70,9 @@ export async function* linesOf(
 /** Large enough to compress well, small enough to be done again. */
 const USUAL: BlockSize = { rows: 10_000, bytes: 2 << 20 };
 
+/** The newest migration of this Tally. */
+const NEWEST = Math.max(...MIGRATIONS.map(({ version }) => version));
+
 const ENCODER = new TextEncoder();
 
 /**
@@ -77,6 +80,7 @@ const ENCODER = new TextEncoder();
  * many rows there are; whatever is written to the database meanwhile is not in it.
  * @param madeBy this Tally's version
  * @param write takes the parts in their order; a part is written before the next one is made
+ * @param schema the newest migration that the database has
  * @throws an Error when an import into this database was never ended
  */
 export async function exportAll(
@@ -85,29 +89,28 @@ export async function exportAll(
   write: (parts: AsyncIterable<Uint8Array>) => Promise<void>,
   progress: TransferProgress = SILENT,
   size: BlockSize = USUAL,
+  schema = NEWEST,
 ): Promise<Exported> {
   return await snapshot(db, async (tx) => {
     await spellForStream(tx);
     if (await importUnfinished(tx))
       throw new Error("an import into this database hasn't ended: run tally import again first");
     const tables = new Map<string, TableContent>();
-    await write(parts(tx, madeBy, tables, progress, size));
+    await write(parts(tx, { madeBy, schema, size }, tables, progress));
     return { tables };
   });
 }
 
 async function* parts(
   tx: Transaction,
-  madeBy: string,
+  { madeBy, schema, size }: { madeBy: string; schema: number; size: BlockSize },
   contents: Map<string, TableContent>,
   progress: TransferProgress,
-  size: BlockSize,
 ): AsyncGenerator<Uint8Array> {
   const carried = await carriedTables(tx);
   const tables: (CarriedTable & { rows: number })[] = [];
   for (const table of carried) tables.push({ ...table, rows: await countRows(tx, table.name) });
   progress.total(tables.reduce((sum, { rows }) => sum + rows, 0));
-  const schema = Math.max(...MIGRATIONS.map(({ version }) => version));
   const at = await snapshotInstant(tx);
   const resources = await countRows(tx, "current_resources");
   const header: StreamHeader = { format: FORMAT, schema, madeBy, at, resources, tables };

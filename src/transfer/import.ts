@@ -175,13 +175,16 @@ async function load(
 
 /** Reads the next one while the last one is being worked on. */
 async function* ahead<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
-  let next = items.next();
-  for (;;) {
+  const read = () => {
+    const next = items.next();
     // Its failure is heard when its turn has come.
     next.catch(() => {});
+    return next;
+  };
+  for (let next = read(); ; ) {
     const { done, value } = await next;
     if (done === true) return;
-    next = items.next();
+    next = read();
     yield value;
   }
 }
