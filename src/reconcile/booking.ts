@@ -56,7 +56,8 @@ export function correctionEvent(run: BookingRun, correction: Correction): string
 }
 
 /**
- * Books the corrections, in their order, batch by batch; each batch lands whole with the counts in the run's row.
+ * Books the corrections, in their order, batch by batch; each batch lands whole with the counts in the run's row. The
+ * list is emptied on the way: a cloud that is run for the first time has as many corrections as resources.
  *
  * A resource that moved since the comparison (an event came in and its row's newest one is another) is left to the
  * next run: what was decided was decided about what it was before.
@@ -68,16 +69,16 @@ export function correctionEvent(run: BookingRun, correction: Correction): string
 export async function book(
   pipeline: Pipeline,
   run: BookingRun,
-  corrections: readonly Correction[],
+  corrections: Correction[],
   stats: RunStats,
   keep: number,
 ): Promise<Correction[]> {
   const booked: Correction[] = [];
-  for (let from = 0; from < corrections.length; ) {
-    const { batch, texts } = nextBatch(run, corrections, from);
+  while (corrections.length > 0) {
+    const { batch, texts } = nextBatch(run, corrections);
+    corrections.splice(0, batch.length);
     const done = await bookBatch(pipeline, run, batch, texts, stats);
-    for (const correction of done) if (booked.length < keep) booked.push(correction);
-    from += batch.length;
+    booked.push(...done.slice(0, keep - booked.length));
   }
   return booked;
 }
@@ -86,13 +87,12 @@ export async function book(
 function nextBatch(
   run: BookingRun,
   corrections: readonly Correction[],
-  from: number,
 ): { batch: Correction[]; texts: string[] } {
   const batch: Correction[] = [];
   const texts: string[] = [];
   let length = 0;
-  const ofNew = corrections[from]?.basis === null;
-  for (const correction of corrections.slice(from, from + BATCH_MAX_ITEMS)) {
+  const ofNew = corrections[0]?.basis === null;
+  for (const correction of corrections.slice(0, BATCH_MAX_ITEMS)) {
     if ((correction.basis === null) !== ofNew) break;
     const text = correctionEvent(run, correction);
     if (batch.length > 0 && length + text.length > BATCH_MAX_LENGTH) break;

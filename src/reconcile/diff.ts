@@ -6,6 +6,7 @@
  */
 import type { Instant } from "../event/instant.ts";
 import { canonicalJson } from "../event/json-text.ts";
+import type { LocalKey } from "../projection/queries.ts";
 import type { ObservedResources, Seen, SeenResource } from "./observed.ts";
 
 /** What the record holds of a resource, as far as a run compares it. */
@@ -87,15 +88,16 @@ function datedBehind(row: RecordedResource | null, told: Instant): Instant {
   return row !== null && told < row.lastEventAt ? justAfter(row.lastEventAt) : told;
 }
 
+const NONE: readonly string[] = [];
+
 /** What differs between a living row and what was seen of it, in the words of the record. */
-function differences(row: RecordedResource, seen: Seen): string[] {
-  const { size } = seen;
+function differences(row: RecordedResource, { state, size, projectId }: Seen): readonly string[] {
+  const sameSize = size === null || canonicalJson(size) === canonicalJson(row.size);
+  if (sameSize && state === row.state && projectId === row.projectId) return NONE;
   return [
-    ...(seen.state === row.state ? [] : ["state"]),
-    ...(size === null || size === row.size || canonicalJson(size) === canonicalJson(row.size)
-      ? []
-      : ["size"]),
-    ...(seen.projectId === row.projectId ? [] : ["project_id"]),
+    ...(state === row.state ? [] : ["state"]),
+    ...(sameSize ? [] : ["size"]),
+    ...(projectId === row.projectId ? [] : ["project_id"]),
   ];
 }
 
@@ -103,12 +105,17 @@ function differences(row: RecordedResource, seen: Seen): string[] {
  * Compares a resource that was seen with its row.
  * @param row null where the record knows nothing of it
  */
-export function compare(seen: SeenResource, row: RecordedResource | null, rules: DiffRules): Finding | null {
+export function compare(
+  { resourceType, resourceId }: LocalKey,
+  seen: Seen,
+  row: RecordedResource | null,
+  rules: DiffRules,
+): Finding | null {
   const ended = seen.deletedAt;
   const lives = row !== null && row.deletedAt === null;
   // What ended before the record ever heard of it stays out of it: nobody can say what it was.
   if (ended !== null && !lives) return null;
-  const changed = lives && ended === null ? differences(row, seen) : [];
+  const changed = lives && ended === null ? differences(row, seen) : NONE;
   if (lives && ended === null && changed.length === 0) return null;
 
   if (ended === null && seen.inTransition) return { kind: "deferral", reason: "transitional" };
@@ -116,7 +123,7 @@ export function compare(seen: SeenResource, row: RecordedResource | null, rules:
   if (isRecent(told, rules) || isRecent(row?.lastEventAt ?? null, rules))
     return { kind: "deferral", reason: "recent" };
 
-  const { resourceType, resourceId, projectId, provider } = seen;
+  const { projectId, provider } = seen;
   const common = { resourceType, resourceId, projectId, provider, basis: row?.lastEventId ?? null };
   if (ended !== null) {
     const timestamp = datedBehind(row, ended);
@@ -201,7 +208,7 @@ export interface Unbookable {
 
 /** What a run decided. */
 export interface Difference {
-  readonly corrections: readonly Correction[];
+  readonly corrections: Correction[];
   readonly deferred: Readonly<Record<Deferral, number>>;
   readonly withheld: readonly Withheld[];
   readonly unknown: readonly Unbookable[];
@@ -216,7 +223,7 @@ interface Absences {
 
 /**
  * Compares a cloud with its record, row by row, so that the record is never held whole: first every living row of
- * the types that were asked for (`living`), then, for what is left of the observed (`rest`), the rows that there
+ * the types that were asked for (`living`), then, for what is left of the observed (`takeRest`), the rows that there
  * are of it all the same (`known`), then `finish`.
  */
 export class Comparison {
@@ -238,7 +245,7 @@ export class Comparison {
     const seen = this.#observed.take(resourceType, resourceId);
     if (seen !== null) {
       if (row.platform === this.#rules.platform) this.#absencesOf(resourceType).living++;
-      this.#note(resourceType, resourceId, compare({ resourceType, resourceId, ...seen }, row, this.#rules));
+      this.#note(row, compare(row, seen, row, this.#rules));
       return;
     }
     if (row.platform !== this.#rules.platform) return;
@@ -248,17 +255,17 @@ export class Comparison {
     absences.absent++;
     const finding = compareAbsent(row, this.#rules);
     if (finding.kind === "correction") absences.deletes.push(finding.correction);
-    else this.#note(resourceType, resourceId, finding);
+    else this.#note(row, finding);
   }
 
-  /** What was seen and has no living row so far. */
-  get rest(): Iterable<SeenResource> {
-    return this.#observed;
+  /** Gives what was seen and has no living row, once. */
+  takeRest(): Iterable<SeenResource> {
+    return this.#observed.takeRest();
   }
 
   /** What was seen and is not among the living rows, with the row that there is of it, if any. */
-  known(seen: SeenResource, row: RecordedResource | null): void {
-    this.#note(seen.resourceType, seen.resourceId, compare(seen, row, this.#rules));
+  known(resource: SeenResource, row: RecordedResource | null): void {
+    this.#note(resource, compare(resource, resource.seen, row, this.#rules));
   }
 
   /** What all of it comes to: corrections by type and id, what already has a row last. */
@@ -287,7 +294,7 @@ export class Comparison {
     return fresh;
   }
 
-  #note(resourceType: string, resourceId: string, finding: Finding | null): void {
+  #note({ resourceType, resourceId }: LocalKey, finding: Finding | null): void {
     if (finding === null) return;
     if (finding.kind === "correction") this.#corrections.push(finding.correction);
     else if (finding.kind === "deferral") this.#deferred[finding.reason]++;

@@ -23,9 +23,10 @@ export interface Seen {
 }
 
 /** A resource that was seen, and what it was seen as. */
-export interface SeenResource extends Seen {
+export interface SeenResource {
   readonly resourceType: string;
   readonly resourceId: string;
+  readonly seen: Seen;
 }
 
 /** What a listing gave, by resource. */
@@ -70,10 +71,13 @@ export class ObservedResources {
     return size;
   }
 
-  /** What was not taken yet, in no order. */
-  *[Symbol.iterator](): Generator<SeenResource> {
+  /** Gives what was not taken yet, in no order, and forgets it on the way. */
+  *takeRest(): Generator<SeenResource> {
     for (const [resourceType, ofType] of this.#byType) {
-      for (const [resourceId, seen] of ofType) yield { resourceType, resourceId, ...seen };
+      for (const [resourceId, seen] of ofType) {
+        ofType.delete(resourceId);
+        yield { resourceType, resourceId, seen };
+      }
     }
   }
 

@@ -77,7 +77,7 @@ export class CloudHeld extends Error {
 export const CORRECTIONS_TOLD = 1_000;
 
 /** Rows that are compared at once. */
-const PAGE_ROWS = 5_000;
+const PAGE_ROWS = 2_000;
 /** Observed resources that are looked up at once. */
 const LOOKUP_KEYS = 1_000;
 const SECOND = 1_000_000n;
@@ -290,10 +290,10 @@ class Run {
         after = last.resourceId;
       }
     }
-    for (const some of chunks(comparison.rest, LOOKUP_KEYS)) {
+    for (const some of chunks(comparison.takeRest(), LOOKUP_KEYS)) {
       signal.throwIfAborted();
       const rows = new Map((await rowsOf(db, cloud, some)).map((row) => [keyOf(row), row]));
-      for (const seen of some) comparison.known(seen, rows.get(keyOf(seen)) ?? null);
+      for (const resource of some) comparison.known(resource, rows.get(keyOf(resource)) ?? null);
     }
     return comparison.finish();
   }

@@ -60,7 +60,7 @@ function difference(
   for (const resource of seen) expect(observed.add(resource)).toBeNull();
   const comparison = new Comparison(observed, { ...RULES, ...changed });
   for (const living of recorded) if (living.deletedAt === null) comparison.living(living);
-  for (const resource of comparison.rest) {
+  for (const resource of comparison.takeRest()) {
     const known = recorded.find(
       ({ resourceType, resourceId }) =>
         resourceType === resource.resourceType && resourceId === resource.resourceId,
