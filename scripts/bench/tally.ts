@@ -21,28 +21,37 @@ export interface RunningTally {
 }
 
 /** What the executable is told by its environment. Nothing else of ours reaches it. */
-function environment(dataDir: string, databaseUrl: string | null): Record<string, string> {
+function environment(
+  dataDir: string,
+  databaseUrl: string | null,
+  more: Readonly<Record<string, string>>,
+): Record<string, string> {
   return {
     PATH: process.env.PATH ?? "",
     TALLY_DATA_DIR: dataDir,
     TALLY_REPORTING_HTTP_HOST: "127.0.0.1",
     TALLY_REPORTING_HTTP_PORT: "0",
     ...(databaseUrl === null ? {} : { TALLY_REPORTING_DB_URL: databaseUrl }),
+    ...more,
   };
 }
 
-/** Starts the executable on a new directory below `place`, on its own database or on the one given. */
+/**
+ * Starts the executable on a new directory below `place`, on its own database or on the one given.
+ * @param more further variables of its environment
+ */
 export async function startTally(
   executable: string,
   place: string,
   databaseUrl: string | null = null,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<RunningTally> {
   const directory = mkdtempSync(join(place, "tally-bench-"));
   // As root, Tally's database runs as another user, who must get in.
   chmodSync(directory, 0o755);
   const dataDir = join(directory, "data");
   const log = join(directory, "log");
-  const env = environment(dataDir, databaseUrl);
+  const env = environment(dataDir, databaseUrl, more);
   const out = openSync(log, "w");
   const child = Bun.spawn([executable, "serve"], { env, stdin: "ignore", stdout: out, stderr: out });
   const stop = async () => {
