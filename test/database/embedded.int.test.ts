@@ -176,6 +176,7 @@ describe("its life", () => {
     while (isAlive(zombie)) await Bun.sleep(10);
     expect(existsSync(`/proc/${zombie}`)).toBe(true);
     writeFileSync(join(clusterOf(directory.path), "postmaster.pid"), `${zombie}\n`);
+    writeFileSync(join(directory.path, "run/.s.PGSQL.5432.lock"), `${zombie}\n`);
     const server = await ownServer(directory.path);
     expect(await ask(server, "SELECT 1")).toBe(1);
     await server.stop();

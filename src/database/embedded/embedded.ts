@@ -135,7 +135,8 @@ async function startOurs(
     options.notice?.(`a new database is made in ${dataDir}`);
     await initCluster(home, dataDir, account, options.settings);
   }
-  if (await stopOrphan(cluster)) options.notice?.("stopped a PostgreSQL that a killed Tally had left behind");
+  if (await stopOrphan(cluster, target.socketDirectory))
+    options.notice?.("stopped a PostgreSQL that a killed Tally had left behind");
   await removeOtherPostgres(dataDir);
   makeSocketDirectory(target.socketDirectory, account);
   const plan = {

@@ -71,10 +71,9 @@ async function shutDown(pid: number): Promise<void> {
  * nobody has reaped yet. The caller holds the directory's lock, so no living Tally owns that server.
  * @returns whether a server was stopped
  */
-export async function stopOrphan(cluster: string): Promise<boolean> {
+export async function stopOrphan(cluster: string, socketDirectory: string): Promise<boolean> {
   const found = readPostmaster(cluster);
-  if (found === null) return false;
-  if (isPostgresOn(found.pid, cluster)) {
+  if (found !== null && isPostgresOn(found.pid, cluster)) {
     await shutDown(found.pid);
     return true;
   }
@@ -86,8 +85,11 @@ export async function stopOrphan(cluster: string): Promise<boolean> {
   }
   // PostgreSQL would take whatever has that pid for a server and refuse to start, in a container at every start. It is
   // only safe to help it because no process of that server is left: the file is also how it finds those.
-  if (existsSync(`/proc/${found.pid}`) && postgresProcessesOn(cluster).length === 0)
-    rmSync(join(cluster, "postmaster.pid"), { force: true });
+  if (postgresProcessesOn(cluster).length === 0) {
+    if (found !== null && existsSync(`/proc/${found.pid}`))
+      rmSync(join(cluster, "postmaster.pid"), { force: true });
+    rmSync(join(socketDirectory, `.s.PGSQL.${SOCKET_PORT}.lock`), { force: true });
+  }
   return false;
 }
 
