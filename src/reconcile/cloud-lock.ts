@@ -15,20 +15,48 @@ export interface Held {
 /** The lock's outcome: `work` was done, or another run holds the cloud. */
 export type Locked<T> = { readonly held: false; readonly value: T } | { readonly held: true };
 
-/** Holds the cloud's lock while `work` runs. @throws what `work` throws, and what the database does */
+/** How long the lock's server may take for an answer before it is taken for gone, in milliseconds. */
+const SILENCE_MS = 10_000;
+
+/**
+ * Holds the cloud's lock while `work` runs.
+ * @throws what `work` throws, and what the database does; a server that answers nothing is an unreachable one
+ */
 export async function withCloudLock<T>(
   db: Database,
   cloud: string,
   work: (held: Held) => Promise<T>,
+  silenceMs = SILENCE_MS,
 ): Promise<Locked<T>> {
   const session = openBeside(db);
   const begun: { work: Promise<T> | null } = { work: null };
+  // Where a network swallows everything, only closing the connection ends the wait for an answer.
+  let silence: ReturnType<typeof setTimeout> | undefined;
+  const expectAnswer = () => {
+    silence = setTimeout(() => void session.close({ timeout: 0 }), silenceMs);
+  };
+  const answered = () => clearTimeout(silence);
   try {
+    expectAnswer();
     const locked = await session.begin(async (tx) => {
       await keepWhileIdle(tx);
-      if (!(await tryLock(tx, cloud))) return false;
-      begun.work = work({ check: () => stillThere(tx) });
-      await begun.work;
+      const got = await tryLock(tx, cloud);
+      if (!got) return false;
+      answered();
+      const check = async () => {
+        expectAnswer();
+        try {
+          await tx`SELECT`;
+        } finally {
+          answered();
+        }
+      };
+      try {
+        begun.work = work({ check });
+        await begun.work;
+      } finally {
+        expectAnswer();
+      }
       return true;
     });
     if (!locked) return { held: true };
@@ -36,14 +64,11 @@ export async function withCloudLock<T>(
     if (begun.work === null) throw error;
     // The transaction wrote nothing: where only its end failed, all that there was to do is done.
   } finally {
+    answered();
     await session.close({ timeout: 0 });
   }
   if (begun.work === null) throw new Error("the lock was had, and nothing done under it");
   return { held: false, value: await begun.work };
-}
-
-async function stillThere(tx: Transaction): Promise<void> {
-  await tx`SELECT`;
 }
 
 /** The lock's transaction does nothing for as long as the run lasts, and notices a machine that went away. */
