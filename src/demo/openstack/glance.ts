@@ -1,6 +1,6 @@
 /** glance v2: versions and images. */
 import type { Image } from "./model.ts";
-import { compareText, indexBehind } from "./ordered.ts";
+import { byCreationBackwards, compareText, indexBehind } from "./ordered.ts";
 import {
   type AuthorizedRequest,
   limitOf,
@@ -32,21 +32,15 @@ export function fault(code: number, title: string, message: string): Reply {
   return reply(code, { message: `${message}<br /><br />\n\n\n`, code: `${code} ${title}`, title });
 }
 
-type SortKey = "created_at" | "updated_at" | "id" | "name";
-
 function compareBy(key: string, a: Image, b: Image): number {
-  const by: Record<SortKey, (image: Image) => string> = {
-    created_at: (image) => seconds(image.createdAt),
-    updated_at: (image) => seconds(image.updatedAt),
-    id: (image) => image.id,
-    name: (image) => image.name,
-  };
-  const read = key === "created_at" || key === "updated_at" || key === "name" ? by[key] : by.id;
-  return compareText(read(a), read(b));
+  if (key === "created_at") return Number(a.createdAt - b.createdAt);
+  if (key === "updated_at") return Number(a.updatedAt - b.updatedAt);
+  return key === "name" ? compareText(a.name, b.name) : compareText(a.id, b.id);
 }
 
 /** `sort=created_at:asc,id:asc` or `sort_key=created_at&sort_dir=asc`; newest first where nothing is asked for. */
 function orderOf(query: URLSearchParams): (a: Image, b: Image) => number {
+  if (!["sort", "sort_key", "sort_dir"].some((name) => query.has(name))) return byCreationBackwards;
   const direction = query.get("sort_dir") ?? "desc";
   const terms = (query.get("sort") ?? query.get("sort_key") ?? "created_at").split(",").map((term) => {
     const [key = "", dir = direction] = term.split(":");
@@ -90,7 +84,8 @@ function wantedBy({ query, token }: AuthorizedRequest): (image: Image) => boolea
 function listImages(world: World, request: AuthorizedRequest): Reply {
   const { query, path } = request;
   const order = orderOf(query);
-  const images = world.images.list().filter(wantedBy(request)).sort(order);
+  const wanted = world.images.list().filter(wantedBy(request));
+  const images = order === byCreationBackwards ? wanted : wanted.sort(order);
   const marker = query.get("marker");
   const behind = marker === null ? undefined : world.images.get(marker);
   if (marker !== null && behind === undefined) {
