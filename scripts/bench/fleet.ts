@@ -2,7 +2,7 @@
  * The fleet that reads are measured on: 100,000 resources of two clouds with ten events each, spread over days or
  * months of one year, and one more with a thousand. Every value is computed from the numbers of its resource and
  * event and from one seed, inside the server (`INSERT … SELECT`, which needs no client and no file), so that the
- * same seed always gives the same rows.
+ * same seed always gives the same rows. Beside them stand a registry that holds every project, refused items, and a log.
  */
 import type { Database, Transaction } from "../../src/database/connection.ts";
 
@@ -16,6 +16,8 @@ export const CLOUDS = ["bench-1", "bench-2"] as const;
 export const LARGE_PROJECT = "project-large";
 /** One of five hundred projects with two hundred resources, more or less. */
 export const SMALL_PROJECT = "project-7";
+/** Refused items, entries of the log, and projects that own nothing. */
+export const BESIDE = 50_000;
 /** The one resource with a thousand events. */
 export const LONG = { cloud: CLOUDS[0], resourceType: "instance", resourceId: "r-long" } as const;
 
@@ -32,9 +34,10 @@ export async function loadFleet(db: Database, seed: number): Promise<number> {
     // Sorting once is cheaper than a million searches.
     const rebuild = await dropIndexes(tx);
     await fill(tx, seed);
+    await fillBeside(tx);
     for (const statement of rebuild) await tx.unsafe(statement);
   });
-  await db`VACUUM (ANALYZE) events, current_resources`;
+  await db`VACUUM (ANALYZE) events, current_resources, projects, rejected_events, audit_log, sync_runs`;
   await db`CHECKPOINT`;
   return (performance.now() - begun) / 1000;
 }
@@ -104,4 +107,37 @@ async function fill(tx: Transaction, seed: number): Promise<void> {
       JOIN events e ON e.timestamp = h.at AND e.event_id = h.event_id
      WHERE h.n = CASE WHEN f.i = 0 THEN ${longHistory} ELSE ${eventsEach} END - 1
      ORDER BY f.born, f.i`);
+}
+
+/** The registry; every tenth refused item resolved; a log of batches mostly; runs of which none failed. */
+async function fillBeside(tx: Transaction): Promise<void> {
+  const when = `timestamptz '${START}' + i * interval '10 minutes'`;
+  const series = `generate_series(1, ${BESIDE}) i`;
+  await tx.unsafe(`
+    INSERT INTO projects (platform, cloud, external_id, name, metadata)
+    SELECT 'openstack', cloud, project_id, project_id, '{"cost_centre": "4711", "contact": {"name": "a", "mail": "a@b.example"}}'
+      FROM (SELECT DISTINCT cloud, project_id FROM current_resources) known`);
+  await tx.unsafe(`
+    INSERT INTO projects (platform, cloud, external_id, metadata)
+    SELECT 'openstack', 'bench-' || 3 + i % 5, 'idle-' || i, '{"cost_centre": "4711"}' FROM ${series}`);
+  await tx.unsafe(`
+    INSERT INTO rejected_events (received_at, reason, reason_kind, source, platform, cloud, item_cloud, raw, resolved_at)
+    SELECT ${when}, 'size_schema: ''vcpus'' is a required property', 'size_schema', 'collector', 'openstack',
+           '${CLOUDS[0]}', '${CLOUDS[0]}',
+           json_build_object('event_id', md5(i::text), 'timestamp', ${when}, 'event_type', 'compute.instance.create.end',
+             'platform', 'openstack', 'cloud', '${CLOUDS[0]}', 'resource_type', 'instance', 'resource_id', md5('r' || i),
+             'project_id', 'project-7', 'payload', json_build_object('state', 'active', 'size', '{}'::json))::text,
+           CASE WHEN i % 10 = 0 THEN now() END
+      FROM ${series}`);
+  await tx.unsafe(`
+    INSERT INTO audit_log (at, actor, action, object_type, object_id, details)
+    SELECT ${when}, 'collector-' || i % 20, CASE i % 100 WHEN 0 THEN 'project.create' ELSE 'events.ingest' END,
+           CASE i % 100 WHEN 0 THEN 'project' ELSE 'batch' END, '${CLOUDS[0]}',
+           '{"source": "collector", "accepted": 998, "duplicates": 1, "rejected": 1}'
+      FROM ${series}`);
+  await tx.unsafe(`
+    INSERT INTO sync_runs (started_at, finished_at, cloud, platform, status, stats)
+    SELECT ${when}, ${when} + interval '20 seconds', '${CLOUDS[0]}', 'openstack', 'completed',
+           '{"created": 1, "updated": 2, "deleted": 0, "deferred": {"transitional": 0, "recent": 1}, "errors": [], "error_count": 0}'
+      FROM ${series}`);
 }

@@ -1,6 +1,12 @@
 /** The reads that are measured: what is asked over HTTP, and the code that runs its statements. */
+import { type LogFilter, pageOfLog } from "../../src/access/log.ts";
 import type { Database, Queryable } from "../../src/database/connection.ts";
 import type { Page } from "../../src/database/statement.ts";
+import {
+  type DeadLetterFilter,
+  type DeadLetterStatus,
+  pageOfDeadLetters,
+} from "../../src/dead-letters/queries.ts";
 import { formatInstant, type Instant, instantFromMicros, parseInstant } from "../../src/event/instant.ts";
 import { encodeCursor } from "../../src/http/page.ts";
 import {
@@ -11,6 +17,9 @@ import {
   type ResourceFilter,
 } from "../../src/inventory/list-queries.ts";
 import { countHistory, findResource, historyOf } from "../../src/inventory/queries.ts";
+import { findProject, type ProjectFilter, pageOfProjects } from "../../src/projects/queries.ts";
+import { summarize } from "../../src/projects/summary.ts";
+import { pageOfRuns } from "../../src/reconcile/queries.ts";
 import { type RESOURCE_DIMENSIONS, resourceGroupsIn } from "../../src/statistics/count.ts";
 import { countEvents } from "../../src/statistics/queries.ts";
 import { CLOUDS, LARGE_PROJECT, LONG, SMALL_PROJECT } from "./fleet.ts";
@@ -86,6 +95,69 @@ function resources(name: string, limit: number, some: Partial<ResourceFilter>): 
   };
 }
 
+const first = (limit: number) => ({ limit: limit + 1, after: null });
+
+function projects(name: string, limit: number, some: Partial<ProjectFilter>): Read {
+  const filter = { platform: null, cloud: null, externalId: null, ...some };
+  return {
+    name,
+    path: `/api/v1/projects?limit=${limit}${query(filter)}`,
+    run: (tx) => pageOfProjects(tx, filter, first(limit)),
+  };
+}
+
+function deadLetters(
+  name: string,
+  limit: number,
+  some: Partial<DeadLetterFilter>,
+  status: DeadLetterStatus = "open",
+): Read {
+  const { kind = null, ...filter } = { from: null, to: null, cloud: null, ...some };
+  return {
+    name,
+    path: `/api/v1/rejected-events?limit=${limit}&status=${status}${query({ ...filter, reason: kind })}`,
+    run: (tx) => pageOfDeadLetters(tx, { ...filter, kind }, status, first(limit)),
+  };
+}
+
+function log(name: string, limit: number, some: Partial<LogFilter>): Read {
+  const filter = { actor: null, action: null, objectType: null, from: null, to: null, ...some };
+  return {
+    name,
+    path: `/api/v1/audit-log?limit=${limit}${query(filter)}`,
+    run: (tx) => pageOfLog(tx, filter, first(limit)),
+  };
+}
+
+function runs(
+  name: string,
+  limit: number,
+  some: { readonly cloud?: string; readonly status?: "failed" },
+): Read {
+  const filter = { cloud: null, status: null, ...some };
+  return {
+    name,
+    path: `/api/v1/sync-runs?limit=${limit}${query(filter)}`,
+    run: (tx) => pageOfRuns(tx, filter, first(limit)),
+  };
+}
+
+async function summary(db: Database): Promise<Read> {
+  const window = { from: instant("2026-06-01T00:00:00Z"), to: instant("2026-07-01T00:00:00Z") };
+  const pair = { cloud: CLOUDS[0], projectId: LARGE_PROJECT };
+  const [row]: { id: string }[] = await db`
+    SELECT id::text AS id FROM projects WHERE cloud = ${pair.cloud} AND external_id = ${pair.projectId}`;
+  const id = row?.id ?? "";
+  return {
+    name: "summary of a large project",
+    path: `/api/v1/projects/${id}/summary?from=2026-06-01T00:00:00Z&to=2026-07-01T00:00:00Z`,
+    async run(tx) {
+      await findProject(tx, id);
+      await summarize(tx, pair, window, window.to);
+    },
+  };
+}
+
 function lifecycle(name: string, key: { cloud: string; resourceType: string; resourceId: string }): Read {
   return {
     name,
@@ -124,6 +196,10 @@ export async function listedReads(db: Database): Promise<Read[]> {
     events("events of a type", 1000, { eventType: "compute.volume.resize.end" }),
     resources("resources", 1000, {}),
     resources("resources of a large project", 1000, { projectId: LARGE_PROJECT, status: "all" }),
+    projects("projects", 1000, {}),
+    deadLetters("dead letters", 1000, {}),
+    log("audit log", 1000, {}),
+    runs("sync runs", 1000, {}),
     lifecycle("lifecycle of 10 events", await someResource(db)),
     lifecycle("lifecycle of 1,000 events", LONG),
   ];
@@ -143,7 +219,7 @@ function fleet(
 }
 
 /** Counts: never paged, so that what they read grows with what there is. */
-export function unpagedReads(): Read[] {
+export async function unpagedReads(db: Database): Promise<Read[]> {
   const month = { from: instant("2026-06-01T00:00:00Z"), to: instant("2026-07-01T00:00:00Z") };
   return [
     fleet("resources by state", ["cloud", "resource_type", "state"], null),
@@ -160,6 +236,7 @@ export function unpagedReads(): Read[] {
       path: "/api/v1/stats/events?group_by=cloud,event_type&from=2026-06-01T00:00:00Z&to=2026-07-01T00:00:00Z&interval=1d",
       run: (tx) => countEvents(tx, null, { ...month, interval: "1d" }, 50_001),
     },
+    await summary(db),
   ];
 }
 
@@ -172,6 +249,7 @@ export async function pagesAtHundred(db: Database): Promise<Read[]> {
     events("events by cloud", 100, { cloud: CLOUDS[1] }),
     events("events by an unknown cloud", 100, { cloud: "nowhere" }),
     events("events by platform", 100, { platform: "openstack" }),
+    events("events by an unknown platform", 100, { platform: "vmware" }),
     events("events by project", 100, { projectId: SMALL_PROJECT }),
     events("events by resource_type", 100, { resourceType: "image" }),
     events("events by an unknown resource_type", 100, { resourceType: "tape" }),
@@ -189,6 +267,20 @@ export async function pagesAtHundred(db: Database): Promise<Read[]> {
     resources("resources by an unknown resource_type", 100, { resourceType: "tape" }),
     resources("resources by state", 100, { state: "shutoff" }),
     resources("resources by an unknown state", 100, { state: "lost" }),
+    resources("resources by a state of the dead", 100, { state: "deleted" }),
+    resources("resources by an unknown platform", 100, { platform: "vmware" }),
     resources("deleted resources", 100, { status: "deleted" }),
+    projects("projects by cloud", 100, { cloud: CLOUDS[1] }),
+    projects("projects by an unknown platform", 100, { platform: "vmware" }),
+    projects("projects by external_id", 100, { externalId: SMALL_PROJECT }),
+    deadLetters("dead letters", 100, {}),
+    deadLetters("resolved dead letters", 100, {}, "resolved"),
+    deadLetters("dead letters by another reason", 100, { kind: "schema" }),
+    deadLetters("dead letters by an unknown cloud", 100, { cloud: "nowhere" }),
+    log("audit log by actor", 100, { actor: "collector-7" }),
+    log("audit log by action", 100, { action: "project.create" }),
+    log("audit log by an unknown kind of object", 100, { objectType: "lock" }),
+    runs("sync runs by cloud", 100, { cloud: CLOUDS[0] }),
+    runs("sync runs that failed", 100, { status: "failed" }),
   ];
 }

@@ -1,12 +1,13 @@
 /**
  * What reads cost: each route of the built executable against the very statements that it runs, sent by psql to the
- * same server in the same run. `bun run bench reads -- --help`. docs/performance.md has figures.
+ * same server in the same run. `bun run bench reads -- --help`. docs/reads.md has figures.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
 import { issueApiToken } from "../../src/access/credentials.ts";
+import type { Database } from "../../src/database/connection.ts";
 import { snapshot } from "../../src/database/snapshot.ts";
 import { fixed, markdownTable, median, quantile } from "./figures.ts";
 import { loadFleet } from "./fleet.ts";
@@ -19,6 +20,21 @@ import { startTally } from "./tally.ts";
 
 /** Runs before the clock counts, so that connections stand and caches are as warm for one side as for the other. */
 const WARMUP = 40;
+
+/** What there is to measure. */
+const PARTS: Readonly<Record<string, { title: string; reads(db: Database): Promise<Read[]> }>> = {
+  pages: { title: "Pages of 1000, histories", reads: listedReads },
+  counts: { title: "Counts", reads: unpagedReads },
+  filters: { title: "Pages of 100, by every filter", reads: pagesAtHundred },
+};
+
+function parts(text: string): string[] {
+  const named = text.split(",");
+  const unknown = named.find((part) => !(part in PARTS));
+  if (unknown !== undefined)
+    throw new InvalidArgumentError(`${unknown} is none of ${Object.keys(PARTS).join(", ")}`);
+  return named;
+}
 
 /** Milliseconds of each sample, by client. */
 interface Timed {
@@ -84,9 +100,15 @@ export async function benchReads(executable: string, args: readonly string[]): P
     .option("--executable <path>", "the executable to measure", executable)
     .option("--seed <n>", "what the fleet is drawn from", Number, 7)
     .option("--samples <n>", "the most samples of one read", Number, 200)
+    .option(
+      "--parts <names>",
+      `what to measure, of ${Object.keys(PARTS).join(",")}`,
+      parts,
+      Object.keys(PARTS),
+    )
     .option("--dir <path>", "where the database goes", tmpdir())
     .parse(args, { from: "user" })
-    .opts<{ executable: string; seed: number; samples: number; dir: string }>();
+    .opts<{ executable: string; seed: number; samples: number; parts: string[]; dir: string }>();
   const version = await psqlVersion();
   if (version === null) throw new Error("psql isn't there: the package postgresql-client has it");
   const place = mkdtempSync(join(options.dir, "tally-bench-"));
@@ -119,13 +141,11 @@ export async function benchReads(executable: string, args: readonly string[]): P
       "ratio",
       "samples",
     ];
-    for (const [title, reads] of [
-      ["Pages of 1000, histories", await listedReads(session.db)],
-      ["Counts", unpagedReads()],
-      ["Pages of 100, by every filter", await pagesAtHundred(session.db)],
-    ] as const) {
+    for (const [name, { title, reads }] of Object.entries(PARTS)) {
+      if (!options.parts.includes(name)) continue;
       const all: Timed[] = [];
-      for (const read of reads) all.push(await measure(session, server, read, options.samples));
+      for (const read of await reads(session.db))
+        all.push(await measure(session, server, read, options.samples));
       console.log(`\n## ${title}\n\nMilliseconds.\n\n${markdownTable(head, rows(all))}`);
     }
   } finally {

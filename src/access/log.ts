@@ -1,20 +1,8 @@
 /** Reading the audit log. */
 import type { Queryable } from "../database/connection.ts";
+import { instantMember, objectSql, textMembers } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
-import { type Instant, instantFromMicros } from "../event/instant.ts";
-
-/** One entry, as it is kept. */
-export interface LoggedEntry {
-  /** A number's digits. */
-  readonly id: string;
-  readonly at: Instant;
-  readonly actor: string;
-  readonly action: string;
-  readonly objectType: string;
-  readonly objectId: string;
-  /** JSON text. */
-  readonly details: string;
-}
+import type { Instant } from "../event/instant.ts";
 
 /** Which entries are meant; null filters nothing. */
 export interface LogFilter {
@@ -28,24 +16,26 @@ export interface LogFilter {
 }
 
 /** Where a page of entries goes on. */
-export type LogPosition = Pick<LoggedEntry, "at" | "id">;
-
-interface Row {
+export interface LogPosition {
+  readonly at: Instant;
+  /** A number's digits. */
   readonly id: string;
-  readonly at: string;
-  readonly actor: string;
-  readonly action: string;
-  readonly object_type: string;
-  readonly object_id: string;
-  readonly details: string;
 }
 
-/** One page of the log, by (at, id). */
+/** The component `AuditEntry`. */
+const ENTRY = objectSql([
+  { name: "id", kind: "json", sql: "l.id::text" },
+  instantMember("at", "l.at"),
+  ...textMembers("l", ["actor", "action", "object_type", "object_id"]),
+  { name: "details", kind: "json", sql: "l.details::text" },
+]);
+
+/** One page of the log, by (at, id): each entry's JSON. */
 export async function pageOfLog(
   db: Queryable,
   filter: LogFilter,
   page: Page<LogPosition>,
-): Promise<LoggedEntry[]> {
+): Promise<string[]> {
   const statement = new Statement();
   const { actor, action, objectType, from, to } = filter;
   const conditions = statement.equals({ actor, action, object_type: objectType });
@@ -55,16 +45,9 @@ export async function pageOfLog(
     const { at, id } = page.after;
     conditions.push(`(at, id) > (${statement.instant(at)}, ${statement.value(id)}::bigint)`);
   }
-  const rows: Row[] = await db.unsafe(
-    `SELECT id::text AS id, (extract(epoch FROM audit_log.at) * 1000000)::bigint::text AS at, actor, action, object_type,
-            object_id, details::text AS details
-       FROM audit_log ${where(conditions)} ORDER BY audit_log.at, audit_log.id ${statement.limit(page.limit)}`,
+  const rows: { item: string }[] = await db.unsafe(
+    `SELECT ${ENTRY} AS item FROM audit_log l ${where(conditions)} ORDER BY at, id ${statement.limit(page.limit)}`,
     statement.values,
   );
-  return rows.map(({ object_type, object_id, at: micros, ...row }) => ({
-    ...row,
-    at: instantFromMicros(micros),
-    objectType: object_type,
-    objectId: object_id,
-  }));
+  return rows.map(({ item }) => item);
 }

@@ -1,14 +1,14 @@
 /** GET /api/v1/audit-log. */
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { formatInstant } from "../event/instant.ts";
+import { storedInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import { after, cursorFault, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
 import { cursorParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { apiCaller } from "./callers.ts";
-import { type LoggedEntry, pageOfLog } from "./log.ts";
+import { type LogPosition, pageOfLog } from "./log.ts";
 import { AuditList } from "./model.ts";
 
 const listAuditLog = operation({
@@ -51,19 +51,16 @@ const listAuditLog = operation({
 
 const LIST = "audit-log";
 
-function readPosition(cursor: string) {
+function readPosition(cursor: string): LogPosition {
   const [micros, id = ""] = positionOf(LIST, cursor, 2);
   if (!/^[1-9]\d{0,17}$/.test(id)) throw cursorFault();
   return { at: instantOf(micros), id };
 }
 
-/** The component `AuditEntry`. */
-function entryJson(entry: LoggedEntry): string {
-  return (
-    `{"id":${entry.id},"at":"${formatInstant(entry.at)}","actor":${JSON.stringify(entry.actor)}` +
-    `,"action":${JSON.stringify(entry.action)},"object_type":${JSON.stringify(entry.objectType)}` +
-    `,"object_id":${JSON.stringify(entry.objectId)},"details":${entry.details}}`
-  );
+/** @param entry its JSON. */
+function entryCursor(entry: string): string {
+  const { at, id }: { at: string; id: number } = JSON.parse(entry);
+  return encodeCursor(LIST, [String(storedInstant(at)), String(id)]);
 }
 
 export function auditRoutes(services: Services) {
@@ -83,7 +80,7 @@ export function auditRoutes(services: Services) {
       const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
       const rows = await pageOfLog(db, filter, page);
       const { items, last } = cut(rows, query.limit);
-      return pageAnswer(items.map(entryJson), last && encodeCursor(LIST, [String(last.at), last.id]));
+      return pageAnswer(items, last && entryCursor(last));
     },
     listAuditLog.hook,
   );

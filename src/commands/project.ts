@@ -1,8 +1,7 @@
 /** tally project create-meta | create-partner | list: the registry's virtual projects, and what it holds. */
 import type { Command } from "commander";
 import type { Database } from "../database/connection.ts";
-import { formatInstant } from "../event/instant.ts";
-import { type ProjectRow, pageOfProjects } from "../projects/queries.ts";
+import { pageOfProjects } from "../projects/queries.ts";
 import { createProject } from "../projects/registry.ts";
 import { readSettings } from "../settings.ts";
 import { withDatabase } from "./database.ts";
@@ -26,12 +25,12 @@ export function registerProject(program: Command): void {
     .description("list the registered projects")
     .action(async () => {
       const rows = await withDatabase(readSettings(process.env), allProjects);
-      const cells = rows.map(({ id, platform, cloud, externalId, createdAt, name }) => [
+      const cells = rows.map(({ id, platform, cloud, external_id, created_at, name }) => [
         id,
         platform,
         cloud,
-        externalId,
-        formatInstant(createdAt),
+        external_id,
+        created_at,
         name ?? "",
       ]);
       const titles = ["ID", "PLATFORM", "CLOUD", "EXTERNAL ID", "CREATED", "NAME"];
@@ -57,14 +56,25 @@ function registerCreate(project: Command, platform: "meta" | "partner", descript
     });
 }
 
+/** A project as the API answers it. */
+interface Listed {
+  readonly id: string;
+  readonly platform: string;
+  readonly cloud: string;
+  readonly external_id: string;
+  readonly name: string | null;
+  readonly created_at: string;
+}
+
 /** Every project, by (cloud, external_id); read in pages, so that no statement is long. */
-async function allProjects(db: Database): Promise<ProjectRow[]> {
-  const all: ProjectRow[] = [];
+async function allProjects(db: Database): Promise<Listed[]> {
+  const all: Listed[] = [];
   for (;;) {
-    const after = all.at(-1) ?? null;
+    const last = all.at(-1);
+    const after = last === undefined ? null : { cloud: last.cloud, externalId: last.external_id };
     const filter = { platform: null, cloud: null, externalId: null };
     const rows = await pageOfProjects(db, filter, { limit: ROWS_AT_ONCE, after });
-    all.push(...rows);
+    all.push(...rows.map((row): Listed => JSON.parse(row)));
     if (rows.length < ROWS_AT_ONCE) return all;
   }
 }

@@ -1,18 +1,10 @@
 /** Every statement over rejected_events, but for the one that ingest writes them with. */
 import type { Queryable, Transaction } from "../database/connection.ts";
+import { instantMember, objectSql } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import type { Source } from "../event/event.ts";
 import { type Instant, instantFromMicros } from "../event/instant.ts";
 import type { ReasonKind } from "../ingest/screen.ts";
-
-/** A refused item. */
-export interface DeadLetter {
-  readonly id: string;
-  readonly receivedAt: Instant;
-  readonly reason: string;
-  /** JSON text of the item, of whatever kind it was. */
-  readonly raw: string;
-}
 
 /** Which dead letters are meant; null filters nothing. */
 export interface DeadLetterFilter {
@@ -29,7 +21,18 @@ export interface DeadLetterFilter {
 export type DeadLetterStatus = "open" | "resolved" | "all";
 
 /** Where a page of dead letters goes on. */
-export type DeadLetterPosition = Pick<DeadLetter, "receivedAt" | "id">;
+export interface DeadLetterPosition {
+  readonly receivedAt: Instant;
+  readonly id: string;
+}
+
+/** The component `DeadLetteredEvent`. */
+const LETTER = objectSql([
+  { name: "id", kind: "plain", sql: "id::text" },
+  instantMember("received_at", "received_at"),
+  { name: "reason", kind: "text", sql: "reason" },
+  { name: "raw", kind: "json", sql: "raw" },
+]);
 
 function conditionsOf(
   statement: Statement,
@@ -48,25 +51,27 @@ function conditionsOf(
   return conditions;
 }
 
-/** One page of the refused items, by (received_at, id). */
+/** One page of the refused items, by (received_at, id): each one's JSON. */
 export async function pageOfDeadLetters(
   db: Queryable,
   filter: DeadLetterFilter,
   status: DeadLetterStatus,
   page: Page<DeadLetterPosition>,
-): Promise<DeadLetter[]> {
+): Promise<string[]> {
   const statement = new Statement();
   const conditions = conditionsOf(statement, filter, status, page.after);
-  const rows: { id: string; received: string; reason: string; raw: string }[] = await db.unsafe(
-    `SELECT id::text AS id, (extract(epoch FROM received_at) * 1000000)::bigint::text AS received, reason, raw
-       FROM rejected_events ${where(conditions)} ORDER BY received_at, id ${statement.limit(page.limit)}`,
+  const rows: { item: string }[] = await db.unsafe(
+    `SELECT ${LETTER} AS item FROM rejected_events ${where(conditions)}
+      ORDER BY received_at, id ${statement.limit(page.limit)}`,
     statement.values,
   );
-  return rows.map(({ received, ...row }) => ({ ...row, receivedAt: instantFromMicros(received) }));
+  return rows.map(({ item }) => item);
 }
 
 /** A dead letter with all that its item needs to go through the pipeline again. */
-export interface HeldLetter extends Pick<DeadLetter, "id" | "receivedAt" | "raw"> {
+export interface HeldLetter extends DeadLetterPosition {
+  /** JSON text of the item, of whatever kind it was. */
+  readonly raw: string;
   readonly source: Source;
   /** The credential that the item came with; null for an item of Tally's own. */
   readonly credential: { readonly id: string; readonly platform: string; readonly cloud: string } | null;

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
-import { formatInstant } from "../event/instant.ts";
+import { formatInstant, storedInstant } from "../event/instant.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import { after, cursorFault, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
@@ -17,7 +17,7 @@ import {
 } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { DeadLetterList, RetriedEvent, RetryResult } from "./model.ts";
-import { type DeadLetter, type DeadLetterPosition, pageOfDeadLetters } from "./queries.ts";
+import { type DeadLetterPosition, pageOfDeadLetters } from "./queries.ts";
 import { retryLetter, retryLetters } from "./retry.ts";
 
 /** Letters of one call: about ten seconds' work. */
@@ -127,9 +127,10 @@ function writePosition({ receivedAt, id }: DeadLetterPosition): string {
   return encodeCursor(LIST, [String(receivedAt), id]);
 }
 
-/** The component `DeadLetteredEvent`. */
-function deadLetterJson({ id, receivedAt, reason, raw }: DeadLetter): string {
-  return `{"id":"${id}","received_at":"${formatInstant(receivedAt)}","reason":${JSON.stringify(reason)},"raw":${raw}}`;
+/** @param letter its JSON. */
+function letterCursor(letter: string): string {
+  const { received_at: receivedAt, id }: { received_at: string; id: string } = JSON.parse(letter);
+  return writePosition({ receivedAt: storedInstant(receivedAt), id });
 }
 
 export function deadLetterRoutes(services: Services) {
@@ -151,7 +152,7 @@ export function deadLetterRoutes(services: Services) {
         const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
         const rows = await pageOfDeadLetters(db, filterOf(query), query.status, page);
         const { items, last } = cut(rows, query.limit);
-        return pageAnswer(items.map(deadLetterJson), last && writePosition(last));
+        return pageAnswer(items, last && letterCursor(last));
       },
       listRejectedEvents.hook,
     )

@@ -130,3 +130,10 @@ export function formatInstant(value: Instant): string {
 export function instantFromMicros(micros: string): Instant {
   return BigInt(micros) as Instant;
 }
+
+/** Reads an instant that the database wrote into an answer. @throws where it didn't. */
+export function storedInstant(text: string): Instant {
+  const instant = parseInstant(text);
+  if (typeof instant === "string") throw new Error(`the database wrote an instant that ${instant}`);
+  return instant;
+}

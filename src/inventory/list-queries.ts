@@ -4,11 +4,16 @@
  */
 import type { Scope } from "../access/callers.ts";
 import type { Queryable } from "../database/connection.ts";
-import { instantJsonSql, instantSql, ObjectHead, readObjects } from "../database/object-text.ts";
+import {
+  instantMember,
+  instantOrNullMember,
+  type Member,
+  objectSql,
+  textMembers,
+} from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import type { ResourceKey, Source, StoredEvent } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
-import { quote } from "../event/json-text.ts";
 import { DELETED } from "../timeline/fold.ts";
 
 /** Which events a list holds; null filters nothing. */
@@ -60,21 +65,29 @@ function pageOf(
   return `SELECT * FROM (${branches.join(" UNION ALL ")}) own ORDER BY ${key} ${cut}`;
 }
 
-/** Texts of the table `e`, by the names of their columns, which are those of the members. */
-const texts = (table: string, names: readonly string[]) =>
-  names.map((name) => ({ name, sql: `${table}.${name}` }));
+const payload = (name: string): Member => ({ name, kind: "json", sql: "coalesce(e.payload::text, 'null')" });
 
-const EVENT_HEAD = new ObjectHead([
-  { name: "event_id", sql: "e.event_id" },
-  { name: "timestamp", sql: instantSql("e.timestamp") },
-  ...texts("e", ["event_type", "platform", "cloud", "resource_type", "resource_id", "project_id", "source"]),
+/** The component `StoredEvent`. */
+const EVENT = objectSql([
+  ...textMembers("e", ["event_id"]),
+  instantMember("timestamp", "e.timestamp"),
+  ...textMembers("e", ["event_type", "platform", "cloud", "resource_type", "resource_id", "project_id"]),
+  { name: "source", kind: "plain", sql: "e.source" },
+  payload("payload"),
+  instantMember("received_at", "e.received_at"),
 ]);
 
-interface EventRow {
-  readonly head: string;
-  readonly payload: string | null;
-  readonly received: string;
-}
+/** The component `Resource`. Its payload isn't kept twice: the row names its newest event. */
+const RESOURCE = objectSql([
+  ...textMembers("r", ["cloud", "resource_type", "resource_id", "platform", "project_id", "state"]),
+  { name: "size", kind: "json", sql: "r.size::text" },
+  instantOrNullMember("created_at", "r.created_at"),
+  instantOrNullMember("deleted_at", "r.deleted_at"),
+  instantMember("first_event_at", "r.first_event_at"),
+  instantMember("last_event_at", "r.last_event_at"),
+  ...textMembers("r", ["last_event_type"]),
+  payload("last_payload"),
+]);
 
 /** Where a page of events goes on. */
 export type EventPosition = Pick<StoredEvent, "timestamp" | "eventId">;
@@ -106,35 +119,15 @@ export async function pageOfEvents(
   const list = { table: "events", key: "timestamp, event_id", conditions };
   const found = pageOf(statement, list, { scope, ...filter }, page.limit);
   if (found === null) return [];
-  const rows = await readObjects<EventRow>(
-    db,
-    EVENT_HEAD,
-    (head) =>
-      `SELECT ${head} AS head, e.payload::text AS payload, ${instantSql("e.received_at")} AS received
-         FROM (${found}) e ORDER BY e.timestamp, e.event_id`,
+  const rows: { item: string }[] = await db.unsafe(
+    `SELECT ${EVENT} AS item FROM (${found}) e ORDER BY e.timestamp, e.event_id`,
     statement.values,
   );
-  return rows.map(
-    ({ head, payload, received }) => `${head},"payload":${payload ?? "null"},"received_at":"${received}"}`,
-  );
+  return rows.map(({ item }) => item);
 }
 
-const RESOURCE_HEAD = new ObjectHead(
-  texts("r", ["cloud", "resource_type", "resource_id", "platform", "project_id", "state"]),
-);
-/** Between the two texts `state` and `last_event_type`. */
-const RESOURCE_MIDDLE = `',"size":' || r.size::text || ',"created_at":' || ${instantJsonSql("r.created_at")} ||
-  ',"deleted_at":' || ${instantJsonSql("r.deleted_at")} || ',"first_event_at":"' || ${instantSql("r.first_event_at")} ||
-  '","last_event_at":"' || ${instantSql("r.last_event_at")} || '"'`;
-/** An index knows which values it has where. */
+/** An index of block ranges knows which states there are where. */
 const LIVING_STATE = "(CASE WHEN deleted_at IS NULL THEN state END)";
-
-interface ProjectionRow {
-  readonly head: string;
-  readonly middle: string;
-  readonly type: string;
-  readonly payload: string | null;
-}
 
 /** Which rows a list of resources holds, by their state and whether they live; null: none can be such. */
 function livingAndState(statement: Statement, { state, status }: ResourceFilter): string[] | null {
@@ -172,18 +165,11 @@ export async function pageOfResources(
   const list = { table: "current_resources", key, conditions };
   const found = pageOf(statement, list, { scope, ...filter }, page.limit);
   if (found === null) return [];
-  const rows = await readObjects<ProjectionRow>(
-    db,
-    RESOURCE_HEAD,
-    // The payload isn't kept twice: the row names its newest event.
-    (head) =>
-      `SELECT ${head} AS head, ${RESOURCE_MIDDLE} AS middle, r.last_event_type AS type, e.payload::text AS payload
-         FROM (${found}) r LEFT JOIN events e ON e.timestamp = r.last_event_at AND e.event_id = r.last_event_id
-        ORDER BY r.cloud, r.resource_type, r.resource_id`,
+  const rows: { item: string }[] = await db.unsafe(
+    `SELECT ${RESOURCE} AS item
+       FROM (${found}) r LEFT JOIN events e ON e.timestamp = r.last_event_at AND e.event_id = r.last_event_id
+      ORDER BY r.cloud, r.resource_type, r.resource_id`,
     statement.values,
   );
-  return rows.map(
-    ({ head, middle, type, payload }) =>
-      `${head}${middle},"last_event_type":${quote(type)},"last_payload":${payload ?? "null"}}`,
-  );
+  return rows.map(({ item }) => item);
 }

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller, type Scope } from "../access/callers.ts";
 import type { ResourceKey } from "../event/event.ts";
-import { parseInstant } from "../event/instant.ts";
+import { storedInstant } from "../event/instant.ts";
 import { storedEventJson } from "../event/stored.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
@@ -127,9 +127,7 @@ function eventPosition(cursor: string): EventPosition {
 /** @param event its JSON. */
 function eventCursor(event: string): string {
   const { timestamp, event_id: eventId }: { timestamp: string; event_id: string } = JSON.parse(event);
-  const at = parseInstant(timestamp);
-  if (typeof at === "string") throw new Error(`the database wrote an instant that ${at}`);
-  return encodeCursor("events", [String(at), eventId]);
+  return encodeCursor("events", [String(storedInstant(timestamp)), eventId]);
 }
 
 function resourcePosition(cursor: string): ResourceKey {

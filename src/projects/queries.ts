@@ -1,5 +1,6 @@
 /** Every statement over projects. Metadata goes in and comes out as JSON text, digit for digit. */
 import type { Queryable } from "../database/connection.ts";
+import { instantMember, objectSql, textMembers } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import { type Instant, instantFromMicros } from "../event/instant.ts";
 
@@ -116,12 +117,21 @@ export async function findProject(db: Queryable, id: string): Promise<ProjectRow
   return rows[0] === undefined ? null : projectRow(rows[0]);
 }
 
-/** One page of the projects, by (cloud, external_id). */
+/** The component `Project`. */
+const PROJECT = objectSql([
+  { name: "id", kind: "plain", sql: "p.id::text" },
+  ...textMembers("p", ["platform", "cloud", "external_id"]),
+  { name: "name", kind: "json", sql: "coalesce(to_json(p.name)::text, 'null')" },
+  { name: "metadata", kind: "json", sql: "p.metadata::text" },
+  instantMember("created_at", "p.created_at"),
+]);
+
+/** One page of the projects, by (cloud, external_id): each one's JSON. */
 export async function pageOfProjects(
   db: Queryable,
   filter: ProjectFilter,
   page: Page<ProjectPosition>,
-): Promise<ProjectRow[]> {
+): Promise<string[]> {
   const statement = new Statement();
   const { platform, cloud, externalId } = filter;
   const conditions = statement.equals({ platform, cloud, external_id: externalId });
@@ -129,10 +139,10 @@ export async function pageOfProjects(
     const position = [page.after.cloud, page.after.externalId].map((text) => statement.value(text));
     conditions.push(`(cloud, external_id) > (${position.join(", ")})`);
   }
-  const rows: ProjectColumns[] = await db.unsafe(
-    `SELECT ${PROJECT_COLUMNS} FROM projects p ${where(conditions)}
+  const rows: { item: string }[] = await db.unsafe(
+    `SELECT ${PROJECT} AS item FROM projects p ${where(conditions)}
       ORDER BY cloud, external_id ${statement.limit(page.limit)}`,
     statement.values,
   );
-  return rows.map(projectRow);
+  return rows.map(({ item }) => item);
 }

@@ -14,7 +14,7 @@ import { Problem } from "../problem.ts";
 import { projectJson, summaryJson } from "./answers.ts";
 import { CREATE_PROJECT, PROJECT, SUMMARY } from "./examples.ts";
 import { CreateProject, Project, ProjectList, ProjectSummary, UpdateProject } from "./model.ts";
-import { findProject, pageOfProjects } from "./queries.ts";
+import { findProject, type ProjectPosition, pageOfProjects } from "./queries.ts";
 import { changeProject, createProject } from "./registry.ts";
 import { summarize } from "./summary.ts";
 
@@ -113,9 +113,15 @@ const getSummary = operation({
   problems: ["not_found", "history_too_long"],
 });
 
-function projectPosition(cursor: string) {
+function projectPosition(cursor: string): ProjectPosition {
   const [cloud = "", externalId = ""] = positionOf("projects", cursor, 2);
   return { cloud, externalId };
+}
+
+/** @param project its JSON. */
+function projectCursor(project: string): string {
+  const { cloud, external_id: externalId }: { cloud: string; external_id: string } = JSON.parse(project);
+  return encodeCursor("projects", [cloud, externalId]);
 }
 
 export function projectRoutes(services: Services) {
@@ -134,8 +140,7 @@ export function projectRoutes(services: Services) {
         const page = { limit: query.limit + 1, after: after(query.cursor, projectPosition) };
         const rows = await pageOfProjects(db, filter, page);
         const { items, last } = cut(rows, query.limit);
-        const next = last && encodeCursor("projects", [last.cloud, last.externalId]);
-        return await tagged(request, pageAnswer(items.map(projectJson), next));
+        return await tagged(request, pageAnswer(items, last && projectCursor(last)));
       },
       listProjects.hook,
     )

@@ -1,7 +1,5 @@
 /** Lists are written by the database and histories by us: whatever texts and instants there are, byte for byte alike. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { recording } from "../../scripts/bench/recorded.ts";
-import { pageOfEvents } from "../../src/inventory/list-queries.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { type TestServer, testServer } from "../support/server.ts";
 import { get, readPage } from "./calls.ts";
@@ -115,28 +113,4 @@ describe.each(TEXTS.map((text, n) => ({ text, n, name: JSON.stringify(text) })))
     const one = await get(server, `/api/v1/resources?cloud=${mine("")}&limit=1`);
     expect(itemsOf(one.text)).toBe(resource);
   });
-});
-
-test("texts that need no escaping take one statement, others a second one", async () => {
-  await send(["one", "two", "three"]);
-  const none = {
-    cloud: null,
-    platform: null,
-    projectId: null,
-    resourceType: null,
-    resourceId: null,
-    eventType: null,
-    source: null,
-    from: null,
-    to: null,
-  };
-  for (const [cloud, count] of [
-    ["one", 1],
-    ["plain", 2],
-  ] as const) {
-    const statements: string[] = [];
-    const db = recording(database.pool(1), statements);
-    expect(await pageOfEvents(db, null, { ...none, cloud }, { limit: 2, after: null })).toHaveLength(2);
-    expect(statements).toHaveLength(count);
-  }
 });
