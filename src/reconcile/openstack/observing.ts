@@ -64,11 +64,12 @@ export async function* inParallel<T>(
   abandon: () => void,
 ): AsyncGenerator<T> {
   const pending = new Map<AsyncGenerator<T>, Promise<Turn<T>>>();
-  const turn = (stream: AsyncGenerator<T>) =>
-    pending.set(
-      stream,
-      stream.next().then((result) => ({ stream, result })),
-    );
+  const turn = (stream: AsyncGenerator<T>) => {
+    const next = stream.next().then((result) => ({ stream, result }));
+    // It may fail while the reader is at work elsewhere: that is met when it comes back, and is no fault of nobody's.
+    next.catch(() => {});
+    pending.set(stream, next);
+  };
   for (const stream of streams) turn(stream);
   try {
     while (pending.size > 0) {

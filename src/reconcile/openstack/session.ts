@@ -17,6 +17,8 @@ export const SERVICE_TYPES = {
 
 export type ServiceName = keyof typeof SERVICE_TYPES;
 
+const READ_TYPES: ReadonlySet<string> = new Set(Object.values(SERVICE_TYPES).flat());
+
 /** One login, and the requests that are made with it. */
 export class Session {
   readonly entry: CloudEntry;
@@ -137,10 +139,9 @@ export class Session {
   #checkRegion(): void {
     const { name, file, region, interface: face } = this.entry;
     const at = `${name} in ${file}: `;
-    const { catalog } = this.#token;
-    const regions = [
-      ...new Set(catalog.filter((one) => one.interface === face).map((one) => one.region)),
-    ].sort();
+    // Keystone may well be in a region of its own.
+    const read = this.#token.catalog.filter((one) => one.interface === face && READ_TYPES.has(one.type));
+    const regions = [...new Set(read.map((one) => one.region))].sort();
     if (region !== null && !regions.includes(region)) {
       const there = regions.length === 0 ? "none" : regions.join(", ");
       throw new RunFailure(`${at}the catalog has no ${face} endpoints in region ${region}; it has: ${there}`);

@@ -91,6 +91,19 @@ test("several regions and no region_name: the run is refused rather than one gue
   );
 });
 
+test("a Keystone in a region of its own makes no second region", async () => {
+  const apart = tokenWith((token) => {
+    for (const { type, endpoints } of catalogOf(token)) {
+      if (type === "identity") for (const endpoint of endpoints) endpoint.region_id = "global";
+    }
+  });
+  const { env } = recorded({
+    replies: { [LOGIN]: apart },
+    cloudsYaml: (url) => usualCloudsYaml(url).replace("    region_name: RegionOne\n", ""),
+  });
+  expect((await observe(env)).incomplete).toEqual([]);
+});
+
 test("a region that the catalog doesn't have is refused with those that it has", async () => {
   const { env } = recorded();
   expect(await refusalOf(observe({ ...env, OS_REGION_NAME: "RegionNine" }))).toContain(

@@ -297,6 +297,27 @@ test("a run that is cancelled ends with what cancelled it", async () => {
   await expect(told(session.observe(null))).rejects.toThrow("the budget is spent");
 });
 
+test("a reader that leaves early, or is slow while everything fails, leaves nothing behind", async () => {
+  const cancelled = new AbortController();
+  const { env, asked } = recorded({ replies: { [VOLUMES]: () => new Promise(() => {}) } });
+  const adapter = openStackAdapter({ osCloud: "zed", includeOctavia: true }, env, HASTY);
+  const early = await adapter.open({ signal: new AbortController().signal });
+  for await (const observation of early.observe(null)) if (observation.kind === "resource") break;
+  const before = asked.length;
+
+  const slow = await adapter.open({ signal: cancelled.signal });
+  const reading = slow.observe(null)[Symbol.asyncIterator]();
+  await reading.next();
+  cancelled.abort(new Error("over"));
+  // The listings fail now, while nobody waits for them.
+  await Bun.sleep(5);
+  const rest = async () => {
+    for (;;) if ((await reading.next()).done === true) return;
+  };
+  await expect(rest()).rejects.toThrow("over");
+  expect(asked.length).toBeGreaterThan(before);
+});
+
 test("the recorded login is what is sent", async () => {
   let body = "";
   const { env } = recorded({

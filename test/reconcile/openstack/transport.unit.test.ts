@@ -110,6 +110,17 @@ test("an enormous body is given up", async () => {
   expect(sent).toBeLessThan(200);
 });
 
+test("a body whose told length is enormous is not read", async () => {
+  const { send } = answering(() => new Response(new Uint8Array(65 * 1024 * 1024)));
+  await expect(send()).rejects.toThrow("answered more than 64 MiB");
+});
+
+test("a compressed body is read as what it is", async () => {
+  const packed = Bun.gzipSync(new TextEncoder().encode("fine ☃"));
+  const { send } = answering(() => new Response(packed, { headers: { "content-encoding": "gzip" } }));
+  expect((await send()).text).toBe("fine ☃");
+});
+
 test("a connection that breaks in the middle of a body is tried again, and then told", async () => {
   let connections = 0;
   const listener = Bun.listen({
