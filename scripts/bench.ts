@@ -16,8 +16,12 @@ import { type DelayingProxy, startProxy } from "./bench/delay.ts";
 import { fixed, markdownTable, median, spread } from "./bench/figures.ts";
 import { machineLine, residentMegabytes } from "./bench/machine.ts";
 import { benchReads } from "./bench/reads.ts";
+import { benchRebuild } from "./bench/rebuild.ts";
+import { benchReconcile } from "./bench/reconcile.ts";
+import { benchScale } from "./bench/scale.ts";
 import { type Contestant, type Measurement, type Route, roundTrip, Session } from "./bench/session.ts";
 import { benchSmall } from "./bench/small.ts";
+import { benchStart } from "./bench/start.ts";
 import { reset } from "./bench/statements.ts";
 import { type RunningTally, runJob, startTally } from "./bench/tally.ts";
 
@@ -36,7 +40,11 @@ function numbers(text: string): number[] {
 /** Benchmarks with surroundings of their own: `bun run bench <name>`. */
 const OTHERS: Readonly<Record<string, (executable: string, args: readonly string[]) => Promise<void>>> = {
   reads: benchReads,
+  reconcile: benchReconcile,
+  rebuild: benchRebuild,
+  scale: benchScale,
   small: benchSmall,
+  start: benchStart,
 };
 const other = OTHERS[process.argv[2] ?? ""];
 if (other !== undefined) {
