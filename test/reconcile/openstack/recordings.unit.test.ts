@@ -223,6 +223,29 @@ test("at the end of the month", async () => {
   expect(lines(told, "loadbalancer")).toEqual(LOAD_BALANCERS_NOW);
 });
 
+test.each(["member", "reader"])(
+  "what a %s is shown is read like everything: nothing in it says that it is narrowed",
+  async (who) => {
+    const { env } = recorded({
+      replies: {
+        [VOLUMES]: `cinder/volumes-detail-all-${who}-narrowed`,
+        [FLOATING_IPS]: `neutron/floatingips-${who}-narrowed`,
+        [IMAGES]: `glance/images-${who}-narrowed`,
+        [HIDDEN_IMAGES]: "glance/images-hidden",
+      },
+    });
+    const told = await observe(env);
+    expect(told.incomplete).toEqual([]);
+    const acme = (all: readonly string[]) => all.filter((line) => line.includes(" acme "));
+    expect(lines(told, "volume")).toEqual(acme(VOLUMES_NOW));
+    expect(lines(told, "floating_ip")).toHaveLength(
+      acme(Object.keys(FLOATING_IPS_NOW).map((key) => `${key} `)).length,
+    );
+    // Public images are everybody's to see.
+    expect(lines(told, "image")).toEqual(IMAGES_NOW.filter((line) => / acme | admin /.test(line)));
+  },
+);
+
 test("a newer microversion makes no difference", async () => {
   const told = await observe(recorded({ replies: { [SERVERS]: "nova/servers-detail-all-2.93" } }).env);
   expect(lines(told, "instance")).toEqual(SERVERS_NOW);
