@@ -4,6 +4,7 @@
  */
 import type { Queryable } from "../database/connection.ts";
 import { Problem } from "../problem.ts";
+import { Lookups } from "./lookups.ts";
 import { findApiToken, findCredential, type Role } from "./queries.ts";
 import { bearerToken, hasFormOf, sameSecret, tokenSha256 } from "./tokens.ts";
 
@@ -56,12 +57,24 @@ function unauthorized(): Problem {
   });
 }
 
+type Credential = Awaited<ReturnType<typeof findCredential>>;
+const credentials = new WeakMap<Queryable, Lookups<Credential>>();
+
+/** A collector that sends many requests side by side is looked up once for those that wait. */
+function credentialsOf(db: Queryable): Lookups<Credential> {
+  const known = credentials.get(db);
+  if (known !== undefined) return known;
+  const lookups = new Lookups((sha256) => findCredential(db, sha256));
+  credentials.set(db, lookups);
+  return lookups;
+}
+
 /** The collector behind a request. @throws Problem unauthorized without a live ingest token. */
 export async function ingestCaller(services: AccessServices, request: Request): Promise<IngestCaller> {
   if (services.settings.auth.mode === "disabled") return { actor: OPEN, scope: null };
   const token = bearerToken(request.headers.get("authorization"));
   if (token === null || !hasFormOf("ingest", token)) throw unauthorized();
-  const credential = await findCredential(services.db, tokenSha256(token));
+  const credential = await credentialsOf(services.db).find(tokenSha256(token));
   if (credential === null) throw unauthorized();
   return {
     actor: credential.id,
