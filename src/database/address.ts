@@ -26,12 +26,14 @@ export interface DatabaseAddress {
   readonly sslMode: SslMode;
   /** `options` of the URL, handed to the server as they are: `-c search_path=tally`. */
   readonly options: string | null;
+  /** `pooler=transaction`: what answers there is a pooler that gives a server to each transaction, like PgBouncer. */
+  readonly pooled: boolean;
 }
 
 const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const;
 export type SslMode = (typeof SSL_MODES)[number];
 
-const PARAMETERS = ["host", "port", "user", "password", "dbname", "sslmode", "options"] as const;
+const PARAMETERS = ["host", "port", "user", "password", "dbname", "sslmode", "options", "pooler"] as const;
 const IGNORED = ["application_name", "connect_timeout"];
 
 function isSslMode(text: string): text is SslMode {
@@ -80,6 +82,10 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | string {
   if (name === "") return "names no user";
   const sslMode = given.get("sslmode") ?? (host.startsWith("/") ? "disable" : "prefer");
   if (!isSslMode(sslMode)) return `has an sslmode that is not one of ${SSL_MODES.join(", ")}`;
+  const pooler = given.get("pooler");
+  if (pooler !== undefined && pooler !== "transaction") return "has a pooler that is not transaction";
+  if (pooler !== undefined && given.has("options"))
+    return "has options, which a pooler has no session for: set them on the role or the database";
   return {
     host,
     port,
@@ -88,5 +94,6 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | string {
     database: given.get("dbname") ?? (path === "" ? name : path),
     sslMode,
     options: given.get("options") ?? null,
+    pooled: pooler !== undefined,
   };
 }

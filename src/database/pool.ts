@@ -24,9 +24,9 @@ export interface PoolOptions {
  * found again by itself; statements in flight fail then (see `faults.ts`).
  *
  * The limits travel as startup parameters, so that they hold from a connection's first statement on and cost no
- * round trip. PgBouncer refuses startup parameters that it does not know: there,
- * `ignore_startup_parameters` for each of them, and all
- * of them on the role (`ALTER ROLE … SET`): durability rests on one, the fold on another.
+ * round trip. A pooler that gives a server to each transaction (`pooler=transaction` in the URL) has no session that
+ * could keep them, nor the statements that a session prepared: there, `transaction` sets them each time, nothing is
+ * prepared, and what runs outside of a transaction has what the role was given (docs/scaling.md).
  *
  * No idleTimeout and no maxLifetime: bun:sql lets both kill a running query.
  * @throws {TypeError} for a URL that `parseDatabaseUrl` refuses
@@ -69,7 +69,9 @@ export function openPool(target: DatabaseTarget, options: PoolOptions): Database
     username: address.user,
     password: address.password,
     database: address.database,
-    connection: address.options === null ? limits : { ...limits, options: address.options },
+    ...(address.pooled
+      ? { prepare: false, connection: { application_name: limits.application_name, datestyle: "ISO, MDY" } }
+      : { connection: address.options === null ? limits : { ...limits, options: address.options } }),
   };
   if (address.host.startsWith("/")) return opened({ ...parts, path: socketPath(address.host, address.port) });
   return opened({
@@ -89,6 +91,11 @@ function opened(options: ClientOptions): Database {
   const db = new SQL(options);
   optionsOf.set(db, options);
   return db;
+}
+
+/** Whether a pool leads to a pooler, where no session keeps what it is told. */
+export function isPooled(db: Database): boolean {
+  return optionsOf.get(db)?.prepare === false;
 }
 
 /** Makes `openBeside` take another object for a pool. */

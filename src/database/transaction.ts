@@ -1,6 +1,7 @@
 /** Work that lands whole or not at all. */
 import type { Database, Transaction } from "./connection.ts";
 import { faultOf } from "./faults.ts";
+import { isPooled } from "./pool.ts";
 
 const ATTEMPTS = 5;
 /** The first pause is up to this long; each further one up to twice the one before. */
@@ -14,11 +15,24 @@ const FIRST_PAUSE_MS = 10;
 export async function transaction<T>(db: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await db.begin(work);
+      return await (isPooled(db) ? onBorrowedServer(db, work) : db.begin(work));
     } catch (error) {
       if (attempt >= ATTEMPTS || faultOf(error) !== "retry") throw error;
       // The pause is random so that two that collided don't collide again in step.
       await Bun.sleep(Math.random() * FIRST_PAUSE_MS * 2 ** (attempt - 1));
     }
   }
+}
+
+/**
+ * A server that a pooler lends for one transaction has whatever settings it has: what durability and isolation rest
+ * on is set for this transaction, and its limits (see `openPool`).
+ */
+async function onBorrowedServer<T>(db: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  return await db.begin("isolation level read committed read write", async (tx) => {
+    await tx`
+      SELECT set_config('synchronous_commit', 'on', true), set_config('statement_timeout', '60s', true),
+             set_config('lock_timeout', '15s', true), set_config('idle_in_transaction_session_timeout', '60s', true)`;
+    return await work(tx);
+  });
 }

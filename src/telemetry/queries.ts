@@ -8,6 +8,19 @@ export async function takesWrites(db: Queryable): Promise<boolean> {
   return row?.writable === true;
 }
 
+/**
+ * The settings of a session that would acknowledge before the disk has it, or isolate otherwise than the fold relies
+ * on; null: none. A connection of Tally's own sets them itself; one that a pooler lends has what the role was given.
+ */
+export async function weakSetting(db: Queryable): Promise<string | null> {
+  const [row] = await db<{ weak: string | null }[]>`
+    SELECT CASE
+      WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN 'synchronous_commit is not on'
+      WHEN current_setting('default_transaction_isolation') <> 'read committed'
+        THEN 'default_transaction_isolation is not read committed' END AS weak`;
+  return row?.weak ?? null;
+}
+
 /** One state of the projection and how many resources are in it. */
 export interface ResourceCount {
   readonly platform: string;

@@ -9,6 +9,7 @@ const PLAIN = {
   database: "bills",
   sslMode: "prefer",
   options: null,
+  pooled: false,
 } as const;
 
 test("a plain URL: port 5432, TLS where the server offers it", () => {
@@ -32,6 +33,7 @@ test("escapes, port, options, TLS", () => {
     database: "my bills",
     sslMode: "verify-full",
     options: "-c search_path=x",
+    pooled: false,
   });
 });
 
@@ -58,5 +60,16 @@ test("what other clients understand and Tally sets itself is passed over", () =>
 test("a parameter given twice is refused", () => {
   expect(parseDatabaseUrl("postgres://ada@h/d?sslmode=disable&sslmode=require")).toBe(
     "has the parameter sslmode twice",
+  );
+});
+
+test("a pooler is told of, and takes no options", () => {
+  expect(parseDatabaseUrl("postgres://ada@db.example/bills?pooler=transaction")).toEqual({
+    ...PLAIN,
+    pooled: true,
+  });
+  expect(parseDatabaseUrl("postgres://ada@h/d?pooler=session")).toBe("has a pooler that is not transaction");
+  expect(parseDatabaseUrl("postgres://ada@h/d?pooler=transaction&options=-c%20search_path%3Dx")).toBe(
+    "has options, which a pooler has no session for: set them on the role or the database",
   );
 });
