@@ -51,7 +51,7 @@ const COLUMNS: readonly Column[] = [
   { title: "PROJECTS", align: "right" },
   { title: "ENDED LAST DAY", align: "right" },
   { title: "SECONDS", align: "right" },
-  "",
+  "READ",
 ];
 
 /** What a check found, for people. */
@@ -86,6 +86,6 @@ function cells({ resourceType, endpoint, version, living, projects, ended, secon
     String(projects),
     ended === null ? "" : String(ended),
     seconds.toFixed(2),
-    problems.length === 0 ? "" : "incomplete",
+    problems.length === 0 ? "to its end" : "incomplete",
   ];
 }
