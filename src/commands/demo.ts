@@ -1,6 +1,7 @@
 /** tally demo [--exit] */
 import type { Command } from "commander";
 import { makePlace, startThrowaway } from "../demo/instance.ts";
+import { secondAct } from "../demo/second-act.ts";
 import { invitation, tour } from "../demo/tour.ts";
 import { instantFromMicros } from "../event/instant.ts";
 import { styleFor } from "./table.ts";
@@ -41,7 +42,9 @@ async function demo(exit: boolean, interrupted: AbortSignal): Promise<void> {
       print(`It runs on ${tally.url} after ${((performance.now() - begun) / 1_000).toFixed(1)} s.`);
       const now = instantFromMicros(`${BigInt(Date.now()) * 1_000n}`);
       await tour(tally, now, style, print);
-      print(invitation(tally, style));
+      const { internalToken, world } = tally;
+      await secondAct({ access: tally, internalToken, world }, style, print);
+      print(invitation(tally, internalToken, style));
       if (exit) {
         print("\nWith --exit it ends here; without, all of this lasts until you press Ctrl-C.");
         return;

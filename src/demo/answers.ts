@@ -34,6 +34,23 @@ export const Life = Type.Object({
 });
 export type Life = Static<typeof Life>;
 
+/** SyncResult. */
+export const SyncResult = Type.Object({
+  stats: Type.Object({ created: Type.Integer(), updated: Type.Integer(), deleted: Type.Integer() }),
+  corrections: Type.Optional(
+    Type.Array(
+      Type.Object({
+        event_type: Type.String(),
+        timestamp: Type.String(),
+        resource_type: Type.String(),
+        resource_id: Type.String(),
+        reason: Type.String(),
+      }),
+    ),
+  ),
+});
+export type SyncResult = Static<typeof SyncResult>;
+
 /** Something the demo asked for and didn't get. */
 export class DemoFailed extends Error {
   override readonly name = "DemoFailed";

@@ -3,14 +3,19 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { issueApiToken, issueCredential } from "../access/credentials.ts";
-import { startInstance } from "../commands/instance.ts";
+import { type Instance, startInstance } from "../commands/instance.ts";
 import { readSettings } from "../settings.ts";
 import { createLogger } from "../telemetry/log.ts";
+import type { World } from "./openstack/world.ts";
+import { startRecordedCloud } from "./recorded-cloud.ts";
 import type { Access } from "./report.ts";
 import { SAMPLE_CLOUD, SAMPLE_PLATFORM } from "./sample.ts";
+import { QUIET } from "./second-act.ts";
 
-/** A running throwaway. */
+/** A running throwaway, and the cloud that it reconciles. */
 export interface Throwaway extends Access {
+  readonly internalToken: string;
+  readonly world: World;
   stop(): Promise<void>;
 }
 
@@ -37,11 +42,25 @@ export async function startThrowaway(directory: string, signal: AbortSignal): Pr
     TALLY_REPORTING_HTTP_HOST: "127.0.0.1",
     TALLY_REPORTING_HTTP_PORT: "0",
     TALLY_LOG_LEVEL: "WARN",
+    // The cloud's clock is not this machine's.
+    TALLY_REPORTING_SYNC_ALLOW_AT: "true",
+    TALLY_REPORTING_SYNC_INTERVAL_S: "0",
   });
   // stdout is the demo's own.
   const log = createLogger(settings.logLevel, (line) => process.stderr.write(line));
-  const instance = await startInstance(settings, log, signal);
-  const { db } = instance.services;
+  const cloud = startRecordedCloud(directory, QUIET);
+  let instance: Instance;
+  try {
+    instance = await startInstance(settings, log, signal, [cloud.configured]);
+  } catch (error) {
+    await cloud.stop();
+    throw error;
+  }
+  const stop = async () => {
+    await instance.stop();
+    await cloud.stop();
+  };
+  const { db, settings: own } = instance.services;
   const description = "tally demo";
   try {
     const collector = { platform: SAMPLE_PLATFORM, cloud: SAMPLE_CLOUD, description };
@@ -50,10 +69,12 @@ export async function startThrowaway(directory: string, signal: AbortSignal): Pr
       url: instance.listening.url,
       ingestToken: (await issueCredential(db, collector, description)).token,
       adminToken: (await issueApiToken(db, admin, description)).token,
-      stop: instance.stop,
+      internalToken: own.auth.internalToken ?? "",
+      world: cloud.world,
+      stop,
     };
   } catch (error) {
-    await instance.stop();
+    await stop();
     throw error;
   }
 }

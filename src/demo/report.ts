@@ -45,7 +45,7 @@ export function inventoryTable(items: readonly InventoryItem[], style: Style = P
 }
 
 /** `2026-11-02T09:00:34.278313Z` → `2026-11-02 09:00:34`. */
-function shortInstant(text: string): string {
+export function shortInstant(text: string): string {
   return text.replace("T", " ").replace(/(\.\d+)?Z$/, "");
 }
 
@@ -71,7 +71,7 @@ function sizeText(size: Readonly<Record<string, unknown>>): string {
 }
 
 /** A UUID or a hash, cut to what tells it apart on a screen; other texts as they are. */
-function shortId(text: string): string {
+export function shortId(text: string): string {
   return /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f-]{20,24}$/.test(text) ? `${text.slice(0, 8)}…` : text;
 }
 
@@ -148,6 +148,7 @@ function quoted(text: string): string {
 /** Commands to copy and paste: each stands alone, and none needs quoting by hand. */
 export function curlLines(
   access: Access,
+  internalToken: string,
   event: string,
   telling: TellingLife,
 ): { what: string; line: string }[] {
@@ -167,6 +168,10 @@ export function curlLines(
     {
       what: "An event, as a collector sends it (this one is stored already: a duplicate)",
       line: `${write} -H 'Content-Type: application/json' -d ${quoted(event)} ${at("/api/v1/events")}`,
+    },
+    {
+      what: "A reconciliation run over the cloud, now",
+      line: `curl -sS -X POST -H ${quoted(`Authorization: Bearer ${internalToken}`)} ${at(`/internal/sync/${SAMPLE_CLOUD}`)}`,
     },
     { what: "What Prometheus reads", line: `curl -sS ${at("/metrics")}` },
   ];

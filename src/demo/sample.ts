@@ -17,6 +17,15 @@ export const SAMPLE_PROJECTS: ReadonlyMap<string, string> = new Map([
   ["7fedb5827e4840fa9762598eeae19a44", "Zürich-研究"],
 ]);
 
+/** The recording's volume types by id: its events know no names. */
+export const SAMPLE_VOLUME_TYPES: ReadonlyMap<string, string> = new Map([
+  ["09d83b35-c2c8-4553-9554-801da771a925", "ssd"],
+  ["8c4bb727-7016-4294-9964-bbe843d356f1", "archive"],
+  ["6201dfa2-8811-4d58-8335-27f91a371d62", "nowhere"],
+  ["ace5cf2a-f45f-4067-b34b-a5e38536492e", "shared-ssd"],
+  ["b9798d38-86ab-4174-9f32-e8d75760af79", "__DEFAULT__"],
+]);
+
 /** One resource whose life is worth a look. */
 export interface TellingLife {
   readonly resourceType: string;

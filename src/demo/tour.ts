@@ -52,11 +52,11 @@ export async function tour(
   }
 }
 
-/** What to try next, as commands to copy. */
-export function invitation(access: Access, style: Style): string {
+/** What to try next, as commands to copy. @param internalToken what reconciliation runs are asked for with */
+export function invitation(access: Access, internalToken: string, style: Style): string {
   const [event = ""] = SAMPLE_EVENTS;
   const [telling] = TELLING_LIVES;
-  const lines = telling === undefined ? [] : curlLines(access, event, telling);
+  const lines = telling === undefined ? [] : curlLines(access, internalToken, event, telling);
   return [
     `\n${style.bold("Now you")}\n`,
     `The API, to read and to try:  ${access.url}/docs`,

@@ -95,6 +95,9 @@ test("--exit ends well after showing everything, in plain text, and leaves nothi
   expect(demo.output()).toContain("the recording        138           0         0");
   expect(demo.output()).toContain("the same again         0         138         0");
   expect(demo.output()).toContain("Zürich-研究");
+  expect(demo.output()).toContain(
+    "Booked: 1 created, 2 updated, 2 deleted. The run ten minutes later: 0, 0 and 0.",
+  );
   expect(demo.output()).not.toContain("\u001b");
   expect(directoryOf(demo)).toStartWith("/tmp/tally-demo-");
   expect(existsSync(directoryOf(demo))).toBeFalse();
@@ -112,11 +115,12 @@ describe("without --exit", () => {
       const { stdout, exitCode } = Bun.spawnSync(["sh", "-c", `${line} -f`]);
       return exitCode === 0 ? stdout.toString() : `exit code ${exitCode}`;
     });
-    const [servers = "", life = "", ingested = "", metrics = ""] = answers;
-    expect(answers).toHaveLength(4);
+    const [servers = "", life = "", ingested = "", synced = "", metrics = ""] = answers;
+    expect(answers).toHaveLength(5);
     expect(JSON.parse(servers).items).toHaveLength(7);
     expect(JSON.parse(life).intervals).toHaveLength(9);
     expect(JSON.parse(ingested)).toEqual({ accepted: 0, duplicates: 1, rejected: [] });
+    expect(JSON.parse(synced)).toMatchObject({ stats: { created: 0, updated: 0, deleted: 0 } });
     expect(metrics).toContain("tally_events_ingested_total");
     const page = /http:\S+\/docs/.exec(demo.output())?.[0] ?? "";
     expect((await fetch(page)).status).toBe(200);

@@ -138,7 +138,7 @@ test("lifeReport names the resource, the delete and the warnings", () => {
 test("curl lines come back from a shell as the words they were made of", () => {
   const access = { url: "http://127.0.0.1:1", ingestToken: "tly_i_1", adminToken: "tly_a_1" };
   const telling = { resourceType: "instance", resourceId: "it's a/server", title: "" };
-  const lines = curlLines(access, `{"id":"it's"}`, telling).map(({ line }) => line);
+  const lines = curlLines(access, "internal-1", `{"id":"it's"}`, telling).map(({ line }) => line);
   const words = lines.map((line) => {
     const { stdout } = Bun.spawnSync(["sh", "-c", `curl() { printf '%s\\n' "$@"; }\n${line}`]);
     return stdout.toString().trimEnd().split("\n");
@@ -165,6 +165,14 @@ test("curl lines come back from a shell as the words they were made of", () => {
       "-d",
       `{"id":"it's"}`,
       "http://127.0.0.1:1/api/v1/events",
+    ],
+    [
+      "-sS",
+      "-X",
+      "POST",
+      "-H",
+      "Authorization: Bearer internal-1",
+      "http://127.0.0.1:1/internal/sync/os-zed-1",
     ],
     ["-sS", "http://127.0.0.1:1/metrics"],
   ]);
