@@ -3,7 +3,7 @@ import type { Queryable } from "../database/connection.ts";
 
 /** One thing that was done. */
 export interface AuditEntry {
-  /** Who did it: a credential's or token's id, `internal`, `admin-cli`, or `auth-disabled`. */
+  /** Who did it: a credential's or token's id, `internal`, `scheduler`, `admin-cli`, or `auth-disabled`. */
   readonly actor: string;
   /** What was done, as `<object>.<verb>`. */
   readonly action: string;

@@ -8,7 +8,7 @@ export const AuditEntry = Type.Object(
     at: Type.String({ format: "date-time", description: "When it was done." }),
     actor: Type.String({
       description:
-        "Who did it: the id of a credential or token, internal, admin-cli, or auth-disabled while nobody is asked.",
+        "Who did it: the id of a credential or token, internal, scheduler, admin-cli, or auth-disabled while nobody is asked.",
     }),
     action: Type.String({ description: "What was done, like resource_type.put or events.ingest." }),
     object_type: Type.String({ description: "What kind of thing it was done to." }),

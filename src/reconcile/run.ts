@@ -5,16 +5,17 @@
  */
 import { writeAudit } from "../access/audit.ts";
 import type { Queryable } from "../database/connection.ts";
+import { faultOf } from "../database/faults.ts";
 import { transaction } from "../database/transaction.ts";
-import type { Instant } from "../event/instant.ts";
+import { formatInstant, type Instant } from "../event/instant.ts";
 import type { Services } from "../http/services.ts";
-import { keyOf } from "../projection/queries.ts";
 import { type ConfiguredCloud, RunFailure } from "./adapter.ts";
 import { type BookingRun, book, bookingPipeline, correctionId } from "./booking.ts";
+import { budgetSignal } from "./budget.ts";
 import { type Held, withCloudLock } from "./cloud-lock.ts";
-import { Comparison, type Correction, type Difference, type Withheld } from "./diff.ts";
-import { type CloudReport, messageOf, observeCloud } from "./observe.ts";
-import type { SeenResource } from "./observed.ts";
+import { compareWithRecord } from "./comparing.ts";
+import type { Correction, Withheld } from "./diff.ts";
+import { messageOf, observeCloud } from "./observe.ts";
 import {
   closeAbandonedRuns,
   finishRun,
@@ -23,7 +24,6 @@ import {
   lastStarts,
   replaceSizeNames,
 } from "./queries.ts";
-import { livingPage, rowsOf } from "./recorded.ts";
 import { RunStats } from "./stats.ts";
 
 /** What a run works with. */
@@ -76,10 +76,6 @@ export class CloudHeld extends Error {
 /** Corrections that an outcome tells one by one. */
 export const CORRECTIONS_TOLD = 1_000;
 
-/** Rows that are compared at once. */
-const PAGE_ROWS = 2_000;
-/** Observed resources that are looked up at once. */
-const LOOKUP_KEYS = 1_000;
 const SECOND = 1_000_000n;
 const DAY = 86_400n * SECOND;
 /** Starts that lie no further than this in the future are another machine's; later ones were asked for. Microseconds. */
@@ -167,7 +163,8 @@ class Run {
         );
       }
     } catch (error) {
-      this.#stats.fail(messageOf(error));
+      const ofDatabase = faultOf(error) !== "other";
+      this.#stats.fail(`${ofDatabase ? "the database failed: " : ""}${messageOf(error)}`);
       if (!(error instanceof RunFailure)) {
         this.#services.log.error("a reconciliation run broke off", { ...this.#told(), error });
       }
@@ -205,7 +202,12 @@ class Run {
     const abandoned = await transaction(db, async (tx) => {
       const closed = await closeAbandonedRuns(tx, cloud, this.#startedAt, ABANDONED);
       await insertRun(tx, { id, cloud, platform, startedAt: this.#startedAt, stats: this.#stats.json() });
-      const details = { cloud, confirm_mass_delete: this.#request.confirmMassDelete === true };
+      const { at, confirmMassDelete } = this.#request;
+      const details = {
+        cloud,
+        confirm_mass_delete: confirmMassDelete === true,
+        ...(at === undefined ? {} : { at: formatInstant(at) }),
+      };
       await writeAudit(tx, [{ actor, action: "sync.run", objectType: "sync_run", objectId: id, details }]);
       return closed;
     });
@@ -220,7 +222,14 @@ class Run {
     const { cloud } = this.#booking;
     const since = await this.#deletedSince(db);
     const report = await observeCloud(this.#cloud.adapter, since, this.#stats, signal);
-    const difference = await this.#compare(report, signal);
+    const rules = {
+      now: this.#startedAt,
+      settleSeconds: settings.sync.settleSeconds,
+      maxAbsentPercent: settings.sync.maxAbsentPercent,
+      confirmMassDelete: this.#request.confirmMassDelete === true,
+      completeTypes: report.completeTypes,
+    };
+    const difference = await compareWithRecord(db, this.#cloud, report.observed, rules, signal);
     this.#compared = true;
     this.#withheld = difference.withheld;
     this.#stats.deferred.transitional = difference.deferred.transitional;
@@ -268,36 +277,6 @@ class Run {
     return (from > earliest ? from : earliest) as Instant;
   }
 
-  async #compare(report: CloudReport, signal: AbortSignal): Promise<Difference> {
-    const { db, settings } = this.#services;
-    const { cloud, platform } = this.#booking;
-    const comparison = new Comparison(report.observed, {
-      now: this.#startedAt,
-      settleSeconds: settings.sync.settleSeconds,
-      maxAbsentPercent: settings.sync.maxAbsentPercent,
-      confirmMassDelete: this.#request.confirmMassDelete === true,
-      platform,
-      completeTypes: report.completeTypes,
-    });
-    for (const resourceType of this.#cloud.adapter.resourceTypes) {
-      let after = "";
-      for (;;) {
-        signal.throwIfAborted();
-        const rows = await livingPage(db, cloud, resourceType, after, PAGE_ROWS);
-        for (const row of rows) comparison.living(row);
-        const last = rows.at(-1);
-        if (last === undefined || rows.length < PAGE_ROWS) break;
-        after = last.resourceId;
-      }
-    }
-    for (const some of chunks(comparison.takeRest(), LOOKUP_KEYS)) {
-      signal.throwIfAborted();
-      const rows = new Map((await rowsOf(db, cloud, some)).map((row) => [keyOf(row), row]));
-      for (const resource of some) comparison.known(resource, rows.get(keyOf(resource)) ?? null);
-    }
-    return comparison.finish();
-  }
-
   #told() {
     return { cloud: this.#booking.cloud, sync_run_id: this.#booking.id };
   }
@@ -340,39 +319,4 @@ class Run {
 
 function microsSince(began: number): bigint {
   return BigInt(Math.round((performance.now() - began) * 1_000));
-}
-
-/** Aborts with the caller's signal, and when the budget is spent. */
-function budgetSignal(caller: AbortSignal, seconds: number): { readonly signal: AbortSignal; end(): void } {
-  const own = new AbortController();
-  const cancel = () => {
-    own.abort(
-      caller.reason instanceof RunFailure
-        ? caller.reason
-        : new RunFailure("the run was cancelled by its caller"),
-    );
-  };
-  if (caller.aborted) cancel();
-  caller.addEventListener("abort", cancel, { once: true });
-  const timer = setTimeout(() => {
-    own.abort(new RunFailure(`the run's budget of ${seconds} s is spent`));
-  }, seconds * 1_000);
-  return {
-    signal: own.signal,
-    end() {
-      clearTimeout(timer);
-      caller.removeEventListener("abort", cancel);
-    },
-  };
-}
-
-function* chunks(resources: Iterable<SeenResource>, size: number): Generator<SeenResource[]> {
-  let some: SeenResource[] = [];
-  for (const resource of resources) {
-    some.push(resource);
-    if (some.length < size) continue;
-    yield some;
-    some = [];
-  }
-  if (some.length > 0) yield some;
 }

@@ -63,7 +63,7 @@ export function syncRoutes(services: Services) {
 }
 
 /** @throws Problem validation where a request names an instant and the settings don't allow it */
-export function refuseClock(at: Instant | undefined, allowed: boolean): void {
+function refuseClock(at: Instant | undefined, allowed: boolean): void {
   if (at === undefined || allowed) return;
   throw new Problem("validation", undefined, {
     errors: [{ loc: "body.at", msg: "is taken only with TALLY_REPORTING_SYNC_ALLOW_AT=true" }],

@@ -4,9 +4,11 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
+import { readSettings } from "../../src/settings.ts";
 import { seedOfRun } from "../ingest/history-generator.ts";
 import { send } from "../inventory/calls.ts";
 import { project, relation } from "../projects/calls.ts";
+import { scriptedCloud } from "../reconcile/scripted-adapter.ts";
 import { type TestServer, testServer } from "../support/server.ts";
 import { type Contract, type Operation, readContract } from "./document.ts";
 import { type Known, type MadeRequest, requestsTo } from "./requests.ts";
@@ -22,7 +24,8 @@ let ids: { projects: string[]; letters: string[] };
 let tokens: Record<string, readonly (string | null)[]>;
 
 beforeAll(async () => {
-  server = await testServer();
+  const { sync } = readSettings({ HOME: "/nowhere", TALLY_REPORTING_SYNC_ALLOW_AT: "true" });
+  server = await testServer({ clouds: [scriptedCloud("eu1").cloud], settings: { sync } });
   const projects = [await project(server, "p1"), await project(server, "p2")];
   const [from = "", to = ""] = projects;
   const related = await relation(server, from, to);
