@@ -90,7 +90,11 @@ export async function benchSmall(executable: string, args: readonly string[]): P
   if (version === null) throw new Error("pgbench isn't there: the package postgresql-contrib has it");
   const place = mkdtempSync(join(options.dir, "tally-bench-"));
   chmodSync(place, 0o755);
-  const tally = await startTally(options.executable, place);
+  // pgbench has as many connections to the database as clients, and Tally may have as many.
+  const connections = String(Math.max(10, ...options.connections));
+  const tally = await startTally(options.executable, place, null, {
+    TALLY_REPORTING_DB_MAX_CONNS: connections,
+  });
   const session = new Session(tally);
   try {
     console.log(
