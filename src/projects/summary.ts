@@ -94,7 +94,7 @@ async function* historiesOf(
 }
 
 /** Neighbouring resources with `EVENTS_A_PAGE` events together, or a single one with more. */
-function* portions(resources: readonly OwnedResource[]): Generator<OwnedResource[]> {
+export function* portions(resources: readonly OwnedResource[]): Generator<OwnedResource[]> {
   let portion: OwnedResource[] = [];
   let events = 0;
   for (const resource of resources) {

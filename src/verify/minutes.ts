@@ -7,7 +7,7 @@ import { EARLIEST, type Instant, LATEST } from "../event/instant.ts";
 import { Problem } from "../problem.ts";
 import { compareKeys, pagesOfHistories } from "../projection/histories.ts";
 import type { LocalKey } from "../projection/queries.ts";
-import { MAX_EVENTS, summarize, type TypeActivity } from "../projects/summary.ts";
+import { MAX_EVENTS, portions, summarize, type TypeActivity } from "../projects/summary.ts";
 import { resourcesEverOf } from "../projects/summary-queries.ts";
 import { Folding, type Interval } from "../timeline/fold.ts";
 import type { Report } from "./fault.ts";
@@ -123,14 +123,16 @@ async function microsByType(db: Queryable, pair: ProjectPair, now: Instant): Pro
     }
     sums.set(resourceType, sum);
   };
-  for await (const page of pagesOfHistories(db, pair.cloud, keys, true)) {
-    for (const { resourceType, resourceId, event } of page) {
-      if (open !== null && compareKeys(open, { resourceType, resourceId }) !== 0) {
-        add(open.resourceType, open.folding.folded.intervals);
-        open = null;
+  for (const portion of portions(keys)) {
+    for await (const page of pagesOfHistories(db, pair.cloud, portion, true)) {
+      for (const { resourceType, resourceId, event } of page) {
+        if (open !== null && compareKeys(open, { resourceType, resourceId }) !== 0) {
+          add(open.resourceType, open.folding.folded.intervals);
+          open = null;
+        }
+        open ??= { resourceType, resourceId, folding: new Folding() };
+        open.folding.take(event);
       }
-      open ??= { resourceType, resourceId, folding: new Folding() };
-      open.folding.take(event);
     }
   }
   if (open !== null) add(open.resourceType, open.folding.folded.intervals);
