@@ -1,11 +1,16 @@
 /** Every drill, in the order in which they are run. */
 import { backendsTerminated } from "./backends-terminated.ts";
+import { clock } from "./clock.ts";
+import { contention } from "./contention.ts";
 import { databaseDown } from "./database-down.ts";
 import { databaseRestart } from "./database-restart.ts";
+import { diskFull } from "./disk-full.ts";
 import type { Drill } from "./drill.ts";
+import { hostileClients } from "./hostile-clients.ts";
 import { killBoth } from "./kill-both.ts";
 import { killDatabase } from "./kill-database.ts";
 import { killTally } from "./kill-tally.ts";
+import { migrations } from "./migrations.ts";
 import { networkClients } from "./network-clients.ts";
 import { networkDatabase } from "./network-database.ts";
 import { readOnly } from "./read-only.ts";
@@ -20,6 +25,11 @@ export const DRILLS: readonly Drill[] = [
   readOnly,
   networkDatabase,
   networkClients,
+  diskFull,
+  contention,
+  migrations,
+  hostileClients,
+  clock,
 ];
 
 /** @throws {Error} for a name that no drill has */

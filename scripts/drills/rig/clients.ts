@@ -31,11 +31,34 @@ export interface Answered {
   readonly at: number;
 }
 
-export class Clients {
+/** What was sent and what was acknowledged, to be held against the database. */
+export interface Ledger {
   readonly workload: Workload;
   /** Batch number → how many of its events were told to be new, in all answers that were read. */
-  readonly acknowledged = new Map<number, number>();
+  readonly acknowledged: ReadonlyMap<number, number>;
   /** Sent, and perhaps stored, but not acknowledged. */
+  readonly unsure: ReadonlySet<number>;
+}
+
+/** Sends a body once. @throws {Error} unless it is answered 200 */
+export async function sendOnce(
+  url: string,
+  token: string,
+  body: string,
+): Promise<{ accepted: number; duplicates: number }> {
+  const response = await fetch(`${url}/api/v1/events`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body,
+  });
+  const text = await response.text();
+  must(response.status === 200, `a batch was answered ${response.status}: ${text.slice(0, 300)}`);
+  return countsOf(JSON.parse(text));
+}
+
+export class Clients implements Ledger {
+  readonly workload: Workload;
+  readonly acknowledged = new Map<number, number>();
   readonly unsure = new Set<number>();
   readonly answers: Answered[] = [];
   readonly #options: ClientOptions;

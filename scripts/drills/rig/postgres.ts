@@ -59,13 +59,17 @@ export class Postgres {
     mkdirSync(postgres.socketDirectory, { mode: 0o700 });
     handOver(account, postgres.socketDirectory);
     await postgres.start();
-    const admin = openPool(
-      { socketDirectory: postgres.socketDirectory, port: PORT, user: OWNER, database: "postgres" },
-      { maxConnections: 1 },
-    );
+    await postgres.recreate();
+    return postgres;
+  }
+
+  /** An empty database in the place of whatever was there. */
+  async recreate(): Promise<void> {
+    const target = { socketDirectory: this.socketDirectory, port: PORT, user: OWNER, database: "postgres" };
+    const admin = openPool(target, { maxConnections: 1, applicationName: "drill" });
+    await admin.unsafe(`DROP DATABASE IF EXISTS ${OWNER} WITH (FORCE)`);
     await admin.unsafe(`CREATE DATABASE ${OWNER}`);
     await admin.close({ timeout: 1 });
-    return postgres;
   }
 
   /** The socket itself, for a proxy. */
@@ -104,12 +108,15 @@ export class Postgres {
     };
     const child = Bun.spawn(
       runAs(serverAccount(cluster), [
+        // Behind the change of user: what is loaded into a process belongs to whoever that is then.
+        "/usr/bin/env",
+        ...Object.entries(this.#env).map(([name, value]) => `${name}=${value}`),
         join(this.#home, "bin/postgres"),
         "-D",
         cluster,
         ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
       ]),
-      { env: { ...this.#env }, cwd: "/", stdin: "ignore", stdout: log, stderr: log, detached: true },
+      { env: {}, cwd: "/", stdin: "ignore", stdout: log, stderr: log, detached: true },
     );
     this.#child = child;
     const file = join(cluster, "postmaster.pid");

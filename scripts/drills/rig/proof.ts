@@ -3,7 +3,7 @@ import type { Database } from "../../../src/database/connection.ts";
 import type { Fault } from "../../../src/verify/fault.ts";
 import { verify } from "../../../src/verify/verify.ts";
 import { must } from "../drill.ts";
-import type { Clients } from "./clients.ts";
+import type { Ledger } from "./clients.ts";
 
 /** What was proven. */
 export interface Proof {
@@ -23,7 +23,7 @@ async function storedByBatch(db: Database, run: string): Promise<Map<number, { r
  * @throws {Error} where an acknowledged event is missing or there twice, a batch is there by half, an event is there
  *   that nobody sent, or the checker finds a fault
  */
-export async function prove(db: Database, ...all: readonly Clients[]): Promise<Proof> {
+export async function prove(db: Database, ...all: readonly Ledger[]): Promise<Proof> {
   let acknowledged = 0;
   let stored = 0;
   for (const { workload, acknowledged: now, unsure } of all) {

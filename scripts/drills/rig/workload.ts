@@ -23,6 +23,7 @@ export interface WorkloadOptions {
 }
 
 const START = Date.UTC(2026, 2, 1) * 1000;
+const PROJECTS = 7;
 const MONTH_MICROS = 30 * 86_400e6;
 /** A batch goes on with this many resources further than the one before. */
 const STEP = 10;
@@ -63,11 +64,13 @@ export class Workload {
         : kind < 0.6
           ? ["delete.end", "null"]
           : ["resize.end", `{"state":"in-use","size":{"size_gb":${between(random, 9, 99)}.50,"type":"ssd"}}`];
+    // One in ten events names another project than the others: a transfer, or the end of one.
+    const project = (resource + (random() < 0.1 ? 1 : 0)) % PROJECTS;
     const timestamp = instant(START + Math.floor(random() * MONTH_MICROS));
     return (
       `{"event_id":"${this.run}:${number}:${at}","timestamp":"${timestamp}","event_type":"volume.${type}"` +
       `,"platform":"${PLATFORM}","cloud":"${CLOUD}","resource_type":"volume","resource_id":"${this.run}-${resource}"` +
-      `,"project_id":"p${between(random, 0, 7)}","payload":${payload}}`
+      `,"project_id":"p${project}","payload":${payload}}`
     );
   }
 }

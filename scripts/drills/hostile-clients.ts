@@ -1,0 +1,87 @@
+/** Clients that are slow, or mean harm. The others are served all the while. */
+import { join } from "node:path";
+import { residentMegabytes } from "../bench/machine.ts";
+import type { Drill, Plan, Rig } from "./drill.ts";
+import { must } from "./drill.ts";
+import { Clients } from "./rig/clients.ts";
+import { HOSTILITIES } from "./rig/hostilities.ts";
+import { answersOf, working } from "./rig/outage.ts";
+import { prove } from "./rig/proof.ts";
+import { between } from "./rig/random.ts";
+import { Tally } from "./rig/tally.ts";
+import { Workload } from "./rig/workload.ts";
+
+/** Somebody else's request must not take longer than that, whatever goes on. */
+const SERVED_MS = 10_000;
+/** What all of it may add to Tally's memory at its worst. */
+const MEMORY_MB = 1_200;
+
+/** Runs one hostility to its end. @returns what it was, in words. @throws {Error} with what it found */
+async function suffer(name: string, url: string, token: string, long: boolean): Promise<string> {
+  const child = Bun.spawn(
+    [
+      process.execPath,
+      join(import.meta.dir, "rig/hostile.ts"),
+      name,
+      new URL(url).port,
+      token,
+      long ? "long" : "short",
+    ],
+    { stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+  );
+  const [said, wrong] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  must((await child.exited) === 0, `${name}: ${wrong.slice(-500)}`);
+  return said.trim();
+}
+
+async function run(rig: Rig, { long, random }: Plan) {
+  const tally = await Tally.start(rig);
+  const token = await tally.credential();
+  const clients = new Clients({
+    url: tally.url,
+    token,
+    workload: new Workload({ run: "honest", seed: between(random, 1, 1e9), items: 50 }),
+    clients: 2,
+  });
+  const told: Record<string, string> = {};
+  try {
+    await working(clients);
+    const before = residentMegabytes(tally.pid).now;
+    let slowest = 0;
+    for (const name of Object.keys(HOSTILITIES)) {
+      const from = performance.now();
+      const what = await suffer(name, tally.url, token, long);
+      await working(clients);
+      const others = answersOf(clients, from);
+      must(others.cut === 0 && others.unavailable === 0, `others were not served during ${name}`);
+      must(others.slowest <= SERVED_MS, `another's request took ${others.slowest} ms during ${name}`);
+      slowest = Math.max(slowest, others.slowest);
+      const { now } = residentMegabytes(tally.pid);
+      told[name] = `${what}, others ${others.slowest} ms at most`;
+      rig.say(`${name}: ${told[name]}; ${now.toFixed(0)} MB`);
+    }
+    const { most } = residentMegabytes(tally.pid);
+    must(most < before + MEMORY_MB, `memory went from ${before.toFixed(0)} to ${most.toFixed(0)} MB`);
+    must((await tally.readiness()) === 200, "it is not ready afterwards");
+    await clients.finish();
+    const db = tally.embedded();
+    const { acknowledged, stored } = await prove(db, clients);
+    await db.close({ timeout: 0 });
+    return {
+      ...told,
+      "memory before and at most (MB)": `${before.toFixed(0)}, ${most.toFixed(0)}`,
+      "events acknowledged": acknowledged,
+      "events stored": stored,
+    };
+  } finally {
+    await clients.abandon();
+    await tally.stop();
+  }
+}
+
+export const hostileClients: Drill = {
+  name: "hostile-clients",
+  about: "slow headers and bodies, idle connections, bombs, bodies too large, garbage; others are served",
+  rounds: { short: 1, long: 1 },
+  run,
+};
