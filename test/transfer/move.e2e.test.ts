@@ -71,7 +71,7 @@ test(
       const [row] = await target.db`SELECT to_regclass('import_progress') IS NOT NULL AS begun`;
       if (
         row?.begun === true &&
-        Number((await target.db`SELECT blocks FROM import_progress`)[0]?.blocks) >= 12
+        Number((await target.db`SELECT blocks FROM import_progress`)[0]?.blocks) >= 11
       )
         break;
       if (child.exitCode !== null) throw new Error("the import was over before it could be killed");
