@@ -90,8 +90,8 @@ export async function benchSmall(executable: string, args: readonly string[]): P
   if (version === null) throw new Error("pgbench isn't there: the package postgresql-contrib has it");
   const place = mkdtempSync(join(options.dir, "tally-bench-"));
   chmodSync(place, 0o755);
-  // pgbench has as many connections to the database as clients, and Tally may have as many.
-  const connections = String(Math.max(10, ...options.connections));
+  // Tally may have as many connections to the database as it has clients, and pgbench needs as many beside them.
+  const connections = String(20 + Math.max(...options.connections));
   const tally = await startTally(options.executable, place, null, {
     TALLY_REPORTING_DB_MAX_CONNS: connections,
   });
