@@ -6,6 +6,7 @@ import { parseDatabaseUrl } from "../../src/database/address.ts";
 import { faultOf } from "../../src/database/faults.ts";
 import { openPool } from "../../src/database/pool.ts";
 import { withCloudLock } from "../../src/reconcile/cloud-lock.ts";
+import { startPgbouncer, WITHOUT_PGBOUNCER } from "../scaling/pgbouncer.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -84,3 +85,26 @@ test("a network that swallows everything doesn't hold anybody up for long", asyn
     await network.stop();
   }
 });
+
+test.skipIf(WITHOUT_PGBOUNCER !== null)(
+  "behind a pooler that lends a connection for one transaction, the lock is kept all the same",
+  async () => {
+    const pooler = await startPgbouncer(database.url);
+    const pools = [1, 1].map((connections) => openPool({ url: pooler.url }, { maxConnections: connections }));
+    const [one = database.db, other = database.db] = pools;
+    try {
+      const done = await withCloudLock(one, "eu1", async (held) => {
+        // Enough transactions that a lock of a session would have been somebody else's by now.
+        for (let n = 0; n < 8; n++) await other.begin(async (tx) => await tx`SELECT`);
+        await held.check();
+        const again = await withCloudLock(other, "eu1", async () => {});
+        return again.held && !(await isFree("eu1"));
+      });
+      expect(done).toEqual({ held: false, value: true });
+      expect(await isFree("eu1")).toBe(true);
+    } finally {
+      for (const pool of pools) await pool.close({ timeout: 0 });
+      await pooler.stop();
+    }
+  },
+);
