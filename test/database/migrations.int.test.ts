@@ -152,6 +152,14 @@ test("a failing migration leaves nothing of itself and names its file", async ()
 
 test("seeds leave a row alone that an operator wrote, up and down", async () => {
   const own = await testDatabase();
+  const [hypertables] =
+    await own.db`SELECT to_regclass('timescaledb_information.hypertables') IS NOT NULL AS there`;
+  if (hypertables?.there === true) {
+    console.warn(
+      "SKIPPED, not tested on TimescaleDB: a hypertable can't go back below migration 5 and up again",
+    );
+    return await own.drop();
+  }
   await migrateDown(own.db, 1);
   await own.db`INSERT INTO resource_types (platform, resource_type, size_schema) VALUES ('openstack', 'volume', '{"type":  "object"}')`;
   await migrateUp(own.db);
