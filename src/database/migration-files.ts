@@ -13,6 +13,7 @@ import projectsAndRelations from "../../migrations/reporting/0007_projects_and_r
 import readIndexes from "../../migrations/reporting/0008_read_indexes.sql" with { type: "text" };
 import deadLetterWork from "../../migrations/reporting/0009_dead_letter_work.sql" with { type: "text" };
 import rareFilters from "../../migrations/reporting/0010_rare_filters.sql" with { type: "text" };
+import distributed from "../../migrations/reporting/0011_distributed.sql" with { type: "text" };
 
 /** One numbered file: what takes the schema one version up, and what takes it back. */
 export interface Migration {
@@ -50,4 +51,5 @@ export const MIGRATIONS: readonly Migration[] = [
   readMigration(8, "read_indexes", readIndexes),
   readMigration(9, "dead_letter_work", deadLetterWork),
   readMigration(10, "rare_filters", rareFilters),
+  readMigration(11, "distributed", distributed),
 ];
