@@ -74,7 +74,7 @@ export async function filledTables(db: Queryable): Promise<string[]> {
     if (SEEDED.includes(name)) continue;
     const [there] = await db`SELECT to_regclass(${name}) IS NOT NULL AS there`;
     if (there?.there !== true) continue;
-    const [row] = await db.unsafe(`SELECT EXISTS (SELECT FROM ${quoted(name)}) AS held`);
+    const [row] = await db.unsafe(`SELECT EXISTS (SELECT 1 FROM ${quoted(name)}) AS held`);
     if (row?.held === true) filled.push(name);
   }
   return filled;
