@@ -167,7 +167,8 @@ export async function pageOfResources(
   if (found === null) return [];
   const rows: { item: string }[] = await db.unsafe(
     `SELECT ${RESOURCE} AS item
-       FROM (${found}) r LEFT JOIN events e ON e.timestamp = r.last_event_at AND e.event_id = r.last_event_id
+       FROM (${found}) r
+       LEFT JOIN events e ON e.cloud = r.cloud AND e.timestamp = r.last_event_at AND e.event_id = r.last_event_id
       ORDER BY r.cloud, r.resource_type, r.resource_id`,
     statement.values,
   );

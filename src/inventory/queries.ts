@@ -96,7 +96,8 @@ const RESOURCE_COLUMNS = `
   (extract(epoch FROM r.last_event_at) * 1000000)::bigint::text AS last,
   r.last_event_type, e.payload::text AS payload`;
 /** The payload isn't kept twice: the row names its newest event. */
-const NEWEST_EVENT = "LEFT JOIN events e ON e.timestamp = r.last_event_at AND e.event_id = r.last_event_id";
+const NEWEST_EVENT =
+  "LEFT JOIN events e ON e.cloud = r.cloud AND e.timestamp = r.last_event_at AND e.event_id = r.last_event_id";
 
 interface ProjectionRow {
   readonly cloud: string;
