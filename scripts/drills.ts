@@ -47,7 +47,7 @@ const options = program.opts<{
 
 const begun = performance.now();
 
-function say(text: string): void {
+function tell(text: string): void {
   console.error(`${((performance.now() - begun) / 1000).toFixed(0).padStart(5)} s  ${text}`);
 }
 
@@ -65,7 +65,9 @@ async function one(drill: Drill, seed: number): Promise<Figures | string> {
   if (unable !== null) return `not run: ${unable}`;
   const place = mkdtempSync(join(options.dir, "tally-drill-"));
   chmodSync(place, 0o755);
-  const rig: Rig = { command: commandIn(place), place, say: (text) => say(`${drill.name}: ${text}`) };
+  const durable = options.short !== true;
+  const say = (text: string) => tell(`${drill.name}: ${text}`);
+  const rig: Rig = { command: commandIn(place), place, shared: place, durable, say };
   const rounds = options.rounds ?? (options.short === true ? drill.rounds.short : drill.rounds.long);
   try {
     return await drill.run(rig, { rounds, long: options.short !== true, random: randomFrom(seed) });
@@ -85,7 +87,7 @@ let failed = 0;
 console.log(`${machineLine()}; seed ${seed}\n`);
 for (const drill of drills) {
   const from = performance.now();
-  say(`${drill.name}: ${drill.about}`);
+  tell(`${drill.name}: ${drill.about}`);
   let outcome: string;
   try {
     const figures = await one(drill, seed);

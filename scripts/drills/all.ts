@@ -14,6 +14,7 @@ import { migrations } from "./migrations.ts";
 import { networkClients } from "./network-clients.ts";
 import { networkDatabase } from "./network-database.ts";
 import { readOnly } from "./read-only.ts";
+import { upgrade } from "./upgrade.ts";
 
 export const DRILLS: readonly Drill[] = [
   killTally,
@@ -30,6 +31,7 @@ export const DRILLS: readonly Drill[] = [
   migrations,
   hostileClients,
   clock,
+  upgrade,
 ];
 
 /** @throws {Error} for a name that no drill has */

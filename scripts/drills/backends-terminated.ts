@@ -1,5 +1,6 @@
 /** Every connection is ended by the server, again and again, also in the middle of batches of a thousand. */
 import type { Drill } from "./drill.ts";
+import { within } from "./drill.ts";
 import { onStage, working } from "./rig/outage.ts";
 import { between } from "./rig/random.ts";
 
@@ -16,10 +17,10 @@ export const backendsTerminated: Drill = {
       for (let round = 1; round <= rounds; round++) {
         await Bun.sleep(between(random, 0, 300));
         terminated += await stage.postgres.terminateBackends(stage.admin);
-        if (round % 10 === 0) await working(stage.clients, BACK_MS);
+        if (round % 10 === 0) await working(stage.clients, within(plan, BACK_MS));
         if (round % 50 === 0) rig.say(`round ${round} of ${rounds}`);
       }
-      await working(stage.clients, BACK_MS);
+      await working(stage.clients, within(plan, BACK_MS));
     });
     return {
       rounds,

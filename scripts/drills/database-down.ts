@@ -1,6 +1,6 @@
 /** The database is away for minutes: Tally says so at once, keeps nothing in memory, and goes on when it is back. */
 import type { Drill } from "./drill.ts";
-import { must } from "./drill.ts";
+import { must, within } from "./drill.ts";
 import { answersOf, memoryOf, mustStayFlat, onStage, working } from "./rig/outage.ts";
 
 const ANSWER_MS = 5_000;
@@ -25,14 +25,14 @@ export const databaseDown: Drill = {
       const during = answersOf(clients, down);
       must(during.unavailable > 0, "nothing was answered meanwhile");
       must(during.cut === 0, `${during.cut} requests were cut off meanwhile`);
-      must(during.slowest <= ANSWER_MS, `an answer took ${during.slowest} ms`);
+      must(during.slowest <= within(plan, ANSWER_MS), `an answer took ${during.slowest} ms`);
       must((await tally.readiness()) === 503, "it says that it is ready");
       const after = memoryOf(tally);
       mustStayFlat(memory, after, "while the database was down");
       await postgres.start();
-      const back = await working(clients, BACK_MS);
+      const back = await working(clients, within(plan, BACK_MS));
       must(tally.pid === pid && tally.runs, "Tally was restarted, or ended");
-      await tally.ready(BACK_MS);
+      await tally.ready(within(plan, BACK_MS));
       return { ...during, memory, after, back };
     });
     return {

@@ -1,6 +1,6 @@
 /** `pg_ctl restart -m immediate`: PostgreSQL crashes and recovers under load. */
 import type { Drill } from "./drill.ts";
-import { must } from "./drill.ts";
+import { must, within } from "./drill.ts";
 import { onStage, working } from "./rig/outage.ts";
 import { between } from "./rig/random.ts";
 
@@ -19,7 +19,7 @@ export const databaseRestart: Drill = {
         await Bun.sleep(between(random, 30, 900));
         await stage.postgres.stop("immediate");
         await stage.postgres.start();
-        back.push(await working(stage.clients, BACK_MS));
+        back.push(await working(stage.clients, within(plan, BACK_MS)));
         if (round % 10 === 0) rig.say(`round ${round} of ${rounds}`);
       }
       must(stage.tally.pid === pid && stage.tally.runs, "Tally was restarted, or ended");

@@ -6,6 +6,10 @@ export interface Rig {
   readonly command: readonly string[];
   /** A directory of its own, which everybody may enter. */
   readonly place: string;
+  /** What all drills of a run share: the unpacked PostgreSQL. */
+  readonly shared: string;
+  /** Whether disks are waited for. A process that is killed loses nothing without that; a machine would. */
+  readonly durable: boolean;
   /** Tells how far it is. */
   say(text: string): void;
 }
@@ -37,6 +41,11 @@ export interface Drill {
 /** What has to hold. @throws {Error} that says what did not */
 export function must(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
+}
+
+/** A promised time, as long drills hold it; short ones run on busy machines, beside other tests. */
+export function within({ long }: Plan, milliseconds: number): number {
+  return long ? milliseconds : 4 * milliseconds;
 }
 
 /** Waits until it holds. @throws {Error} when that takes too long */

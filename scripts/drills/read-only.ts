@@ -1,6 +1,6 @@
 /** A failover that leaves Tally with a server that only reads, as a standby or a full disk does. */
 import type { Drill } from "./drill.ts";
-import { must, until } from "./drill.ts";
+import { must, until, within } from "./drill.ts";
 import { answersOf, onStage, working } from "./rig/outage.ts";
 
 const TOLD_MS = 10_000;
@@ -21,7 +21,7 @@ export const readOnly: Drill = {
       };
       for (let round = 1; round <= plan.rounds; round++) {
         await turn("on");
-        await until("it is not ready", TOLD_MS, async () => (await tally.readiness()) === 503);
+        await until("it is not ready", within(plan, TOLD_MS), async () => (await tally.readiness()) === 503);
         await Bun.sleep(200);
         const from = performance.now();
         await Bun.sleep(800);
@@ -33,8 +33,8 @@ export const readOnly: Drill = {
         });
         must(list.status === 200, `a read was answered ${list.status}`);
         await turn("off");
-        await tally.ready(TOLD_MS);
-        await working(clients, TOLD_MS);
+        await tally.ready(within(plan, TOLD_MS));
+        await working(clients, within(plan, TOLD_MS));
       }
     });
     return {

@@ -51,10 +51,11 @@ export class Postgres {
     mkdirSync(directory, { recursive: true });
     chmodSync(directory, 0o755);
     await packPostgres();
-    const home = await unpackPostgres(rig.place);
+    const home = await unpackPostgres(rig.shared);
     const account = serverAccount(clusterOf(directory));
     handOver(account, home, true);
-    await initCluster(home, directory, account, options.settings);
+    const settings = { ...options.settings, ...(rig.durable ? {} : { fsync: "off" }) };
+    await initCluster(home, directory, account, settings);
     const postgres = new Postgres(directory, home, options.env ?? {});
     mkdirSync(postgres.socketDirectory, { mode: 0o700 });
     handOver(account, postgres.socketDirectory);

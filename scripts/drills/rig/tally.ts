@@ -1,5 +1,5 @@
 /** A Tally in a process of its own, which may be killed and started again. */
-import { mkdirSync, openSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Database } from "../../../src/database/connection.ts";
@@ -84,10 +84,20 @@ export class Tally {
     return await this.ready();
   }
 
+  /** What is unpacked already need not be unpacked and waited for again. */
+  #prepareData(): void {
+    mkdirSync(this.dataDir, { recursive: true, mode: 0o700 });
+    if (this.#rig.durable || "TALLY_REPORTING_DB_URL" in this.#env) return;
+    for (const name of readdirSync(this.#rig.shared).filter((entry) => entry.startsWith("postgres-"))) {
+      Bun.spawnSync(["cp", "-a", join(this.#rig.shared, name), this.dataDir]);
+      writeFileSync(join(this.dataDir, "tally.lock"), "");
+    }
+  }
+
   /** Starts it and waits for nothing. */
   launch(): void {
     must(!this.runs, "Tally runs already");
-    mkdirSync(this.dataDir, { recursive: true, mode: 0o700 });
+    if (!existsSync(this.dataDir)) this.#prepareData();
     const out = openSync(this.#log, "a");
     this.#child = Bun.spawn([...this.#rig.command, "serve"], {
       cwd: this.#rig.place,
