@@ -39,6 +39,11 @@ const OWN_FAULTS =
 const UNREACHABLE =
   /^(ERR_POSTGRES_|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_|EHOST|ENET|ETIMEDOUT|ENOSPC$|EACCES$|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
+/** Thrown by a transaction's work that saw another one come in between: it has to begin anew. */
+export class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
 /** The SQLSTATE that the server answered with, or null if the error did not come from a server. */
 export function sqlStateOf(error: unknown): string | null {
   if (!(error instanceof Error) || !("errno" in error)) return null;
@@ -47,6 +52,7 @@ export function sqlStateOf(error: unknown): string | null {
 
 /** Classifies an error that a statement, a transaction or a connection attempt threw. */
 export function faultOf(error: unknown): Fault {
+  if (error instanceof Overtaken) return "retry";
   const state = sqlStateOf(error);
   if (state !== null) return BY_STATE[state] ?? BY_STATE[state.slice(0, 2)] ?? "other";
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return "other";

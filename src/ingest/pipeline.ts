@@ -8,10 +8,10 @@ import { transaction } from "../database/transaction.ts";
 import type { Source } from "../event/event.ts";
 import { itemsOf } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
-import { sizeSchemas } from "../resource-types/queries.ts";
+import { sizeSchemas, type TypeKey } from "../resource-types/queries.ts";
 import { compileSizeSchema, SchemaRefused } from "../resource-types/registry.ts";
 import type { EventLabels, Metrics } from "../telemetry/metrics.ts";
-import { sizeNames } from "./queries.ts";
+import { sizeNames, type TypeOfCloud } from "./queries.ts";
 import {
   type Candidate,
   isRefusal,
@@ -146,32 +146,28 @@ export function screenSizes(
   return { screened: { candidates, refusals }, unvalidated };
 }
 
-/** Reads names and schemas once per pair and batch: a registration counts from the next event on, in any process. */
+/** Reads names and schemas once a batch: a registration counts from the next event on, in any process. */
 export async function readSizeRules(db: Database, candidates: readonly Candidate[]): Promise<SizeRules> {
-  const pairs = new Map<string, { platform: string; resourceType: string }>();
-  const typesByCloud = new Map<string, Set<string>>();
+  const pairs = new Map<string, TypeKey>();
+  const types = new Map<string, TypeOfCloud>();
   for (const { event } of candidates) {
     if (event.size === null) continue;
-    const { platform, resourceType } = event;
-    pairs.set(pairKey(platform, resourceType), { platform, resourceType });
-    const types = typesByCloud.get(event.cloud);
-    if (types === undefined) typesByCloud.set(event.cloud, new Set([resourceType]));
-    else types.add(resourceType);
+    const { platform, cloud, resourceType } = event;
+    const pair = pairKey(platform, resourceType);
+    if (!pairs.has(pair)) pairs.set(pair, { platform, resourceType });
+    const type = pairKey(cloud, resourceType);
+    if (!types.has(type)) types.set(type, { cloud, resourceType });
   }
-  const schemas = pairs.size === 0 ? new Map<string, string>() : await sizeSchemas(db, [...pairs.values()]);
-  const names = new Map(
-    await Promise.all(
-      [...typesByCloud].map(
-        async ([cloud, types]) => [cloud, await sizeNames(db, cloud, [...types])] as const,
-      ),
-    ),
-  );
+  if (pairs.size === 0) return { names: () => [], schema: () => null };
+  const [documents, found] = await Promise.all([
+    sizeSchemas(db, [...pairs.values()]),
+    sizeNames(db, [...types.values()]),
+  ]);
+  const schemas = new Map([...documents].map(([pair, document]) => [pair, sizeSchemaOf(document)]));
+  const names = Map.groupBy(found, ({ cloud, resourceType }) => pairKey(cloud, resourceType));
   return {
-    names: (cloud, resourceType) => names.get(cloud)?.get(resourceType) ?? [],
-    schema: (platform, resourceType) => {
-      const text = schemas.get(pairKey(platform, resourceType));
-      return text === undefined ? null : sizeSchemaOf(text);
-    },
+    names: (cloud, resourceType) => names.get(pairKey(cloud, resourceType)) ?? [],
+    schema: (platform, resourceType) => schemas.get(pairKey(platform, resourceType)) ?? null,
   };
 }
 

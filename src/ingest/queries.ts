@@ -2,62 +2,77 @@
 import type { Queryable, Transaction } from "../database/connection.ts";
 import type { Source } from "../event/event.ts";
 import { formatInstant } from "../event/instant.ts";
+import { quote } from "../event/json-text.ts";
 import type { Candidate, SizeName } from "./screen.ts";
 
-/** The names of size members, per resource type, that a cloud's runs have stored. */
+/** A resource type within its cloud. */
+export interface TypeOfCloud {
+  readonly cloud: string;
+  readonly resourceType: string;
+}
+
+/** The names of size members that the clouds' runs have stored, for those types, in one statement. */
 export async function sizeNames(
   db: Queryable,
-  cloud: string,
-  resourceTypes: readonly string[],
-): Promise<Map<string, SizeName[]>> {
-  const rows: { resource_type: string; member: string; value: string; name: string }[] = await db`
-    SELECT resource_type, member, value, name
-    FROM size_names
-    WHERE cloud = ${cloud}
-      AND resource_type IN (SELECT json_array_elements_text(${JSON.stringify(resourceTypes)}::text::json))`;
-  const names = new Map<string, SizeName[]>();
-  for (const { resource_type, member, value, name } of rows) {
-    const list = names.get(resource_type);
-    if (list === undefined) names.set(resource_type, [{ member, value, name }]);
-    else list.push({ member, value, name });
-  }
-  return names;
+  types: readonly TypeOfCloud[],
+): Promise<(TypeOfCloud & SizeName)[]> {
+  const wanted = types.map(({ cloud, resourceType }) => ({ c: cloud, t: resourceType }));
+  return await db`
+    SELECT n.cloud, n.resource_type AS "resourceType", n.member, n.value, n.name
+    FROM json_to_recordset(${JSON.stringify(wanted)}::text::json) AS wanted(c text, t text)
+    JOIN size_names n ON n.cloud = wanted.c AND n.resource_type = wanted.t`;
 }
 
 /**
- * Stores one cloud's events and gives the positions of those that were new. The rows go in sorted by their key,
- * so that two batches that share events wait for each other rather than deadlock.
- * `received_at` is the transaction's instant plus one microsecond a position.
+ * Stores those of one cloud's events that aren't stored yet.
+ * @param candidates sorted by (timestamp, event id), each event once: two batches that share events then wait for
+ *   each other rather than deadlock
+ * @returns how many were new. `received_at` is the transaction's instant plus one microsecond a position.
  */
 export async function insertEvents(
   tx: Transaction,
   cloud: string,
   source: Source,
   candidates: readonly Candidate[],
-): Promise<Set<number>> {
-  const rows: string[] = [];
-  for (const { index, event, text, members, payload } of candidates) {
-    // The texts are the request's own: nothing is decoded and written again.
-    const member = (name: string) => {
-      const span = members.get(name);
-      return span === undefined ? "null" : text.slice(span.start, span.end);
-    };
-    rows.push(
-      `{"i":${index},"at":"${formatInstant(event.timestamp)}","id":${member("event_id")},"t":${member("event_type")}` +
-        `,"p":${member("platform")},"rt":${member("resource_type")},"r":${member("resource_id")}` +
-        `,"pr":${member("project_id")},"pl":${payload ?? "null"}}`,
-    );
-  }
-  const stored: { i: number }[] = await tx`
+): Promise<number> {
+  const { count }: { count: number } = await tx`
     INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
                         project_id, source, payload)
     SELECT e.at, now() + e.i * interval '1 microsecond', e.id, e.t, e.p, ${cloud}, e.rt, e.r, e.pr, ${source}, e.pl
-    FROM json_to_recordset(${`[${rows.join(",")}]`}::text::json)
+    FROM json_to_recordset(${`[${candidates.map(eventJson).join(",")}]`}::text::json)
       AS e(i int, at timestamptz, id text, t text, p text, rt text, r text, pr text, pl jsonb)
-    ORDER BY e.at, e.id COLLATE "C", e.i
-    ON CONFLICT DO NOTHING
-    RETURNING (extract(epoch FROM received_at - now()) * 1000000)::int AS i`;
-  return new Set(stored.map((row) => row.i));
+    ON CONFLICT DO NOTHING`;
+  return count;
+}
+
+function eventJson({ index, event, payload }: Candidate): string {
+  return (
+    `{"i":${index},"at":"${formatInstant(event.timestamp)}","id":${quote(event.eventId)}` +
+    `,"t":"${event.eventType}","p":${quote(event.platform)},"rt":${quote(event.resourceType)}` +
+    `,"r":${quote(event.resourceId)},"pr":${quote(event.projectId)},"pl":${payload ?? "null"}}`
+  );
+}
+
+/**
+ * Which of the candidates this very transaction has stored, by position: asked where it didn't store all of them.
+ * An event that another transaction of the same microsecond stored at the same position is among them, too: whoever
+ * asks compares their number.
+ */
+export async function eventsOfTransaction(
+  tx: Transaction,
+  cloud: string,
+  candidates: readonly Candidate[],
+): Promise<Set<number>> {
+  const wanted = candidates.map(
+    ({ index, event }) =>
+      `{"i":${index},"at":"${formatInstant(event.timestamp)}","id":${quote(event.eventId)}}`,
+  );
+  const rows: { i: number }[] = await tx`
+    SELECT k.i
+    FROM json_to_recordset(${`[${wanted.join(",")}]`}::text::json) AS k(i int, at timestamptz, id text)
+    JOIN events e ON e.cloud = ${cloud} AND e.timestamp = k.at AND e.event_id = k.id
+      AND e.received_at = now() + k.i * interval '1 microsecond'`;
+  return new Set(rows.map(({ i }) => i));
 }
 
 /** A refused item to keep. */

@@ -1,14 +1,17 @@
 /** Storing one screened batch: one transaction, whole or not at all. */
 import { type AuditEntry, writeAudit } from "../access/audit.ts";
 import type { Transaction } from "../database/connection.ts";
+import { Overtaken } from "../database/faults.ts";
+import { type Statement, together } from "../database/together.ts";
 import { byteLength, DEAD_LETTER_MAX_BYTES } from "../event/bounds.ts";
 import type { Source } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
 import { scrubNul } from "../event/json-text.ts";
 import type { KeyedEvent } from "../projection/histories.ts";
 import { projectEvents } from "../projection/project.ts";
-import { findRows } from "../projection/queries.ts";
-import { type DeadLetter, insertDeadLetters, insertEvents } from "./queries.ts";
+import { type KeyedRow, keyOf, lockRows, transactionInstant } from "../projection/queries.ts";
+import { compareBytes } from "../timeline/fold.ts";
+import { type DeadLetter, eventsOfTransaction, insertDeadLetters, insertEvents } from "./queries.ts";
 import type { Candidate, Refusal, Scope } from "./screen.ts";
 
 /** Who hands a batch in. */
@@ -71,19 +74,18 @@ export async function storeRequests(
     letters.push(...deadLetters(request, before));
     before += request.candidates.length + request.refusals.length;
   }
-  const stored = await storeEvents(tx, sender.source, all);
+  const { stored, writes } = await openEvents(tx, sender.source, all);
   for (const { index } of stored.accepted) {
     const origin = origins.get(index);
     if (origin !== undefined) origin.accepted.push(origin.candidate);
   }
   if (letters.length > 0) {
     const credential = sender.scope === null ? null : { id: sender.actor, ...sender.scope };
-    await insertDeadLetters(tx, sender.source, credential, letters);
+    writes.push(() => insertDeadLetters(tx, sender.source, credential, letters));
   }
-  await writeAudit(
-    tx,
-    requests.flatMap((request, n) => auditEntries(sender, request, accepted[n]?.length ?? 0)),
-  );
+  const entries = requests.flatMap((request, n) => auditEntries(sender, request, accepted[n]?.length ?? 0));
+  writes.push(() => writeAudit(tx, entries));
+  await together(writes);
   const none = new Map<string, number>();
   return accepted.map((own, n) => ({ accepted: own, replays: n === 0 ? stored.replays : none }));
 }
@@ -94,31 +96,83 @@ export async function storeEvents(
   source: Source,
   all: readonly Candidate[],
 ): Promise<Stored> {
-  const accepted: Candidate[] = [];
-  const replays = new Map<string, number>();
-  // One cloud by a collector's scope; several only where nothing narrows the sender. The order is one everywhere.
-  for (const [cloud, candidates] of byCloud(firstOfEach(all))) {
-    const keys = candidates.map(({ event }) => event);
-    const { now, known } = await findRows(tx, cloud, keys);
-    const stored = await insertEvents(tx, cloud, source, candidates);
-    const fresh = candidates.filter(({ index }) => stored.has(index));
-    if (fresh.length === 0) continue;
-    accepted.push(...fresh);
-    const events = fresh.map((candidate) => keyedEvent(candidate, now));
-    replays.set(cloud, await projectEvents(tx, cloud, events, known));
-  }
-  return { accepted, replays };
+  const { stored, writes } = await openEvents(tx, source, all);
+  await together(writes);
+  return stored;
 }
 
-/** Of items that are one event, the first: also where they name different clouds. */
-function firstOfEach(candidates: readonly Candidate[]): Candidate[] {
-  const seen = new Set<string>();
-  return candidates.filter(({ event }) => {
-    const key = `${event.timestamp} ${event.eventId}`;
-    const isFirst = !seen.has(key);
-    seen.add(key);
-    return isFirst;
+/** Stores the events and folds them. What is left to be written goes out with whatever else the caller writes. */
+async function openEvents(
+  tx: Transaction,
+  source: Source,
+  all: readonly Candidate[],
+): Promise<{ stored: Stored; writes: Statement[] }> {
+  const accepted: Candidate[] = [];
+  const replays = new Map<string, number>();
+  const writes: Statement[] = [];
+  // One cloud by a collector's scope; several only where nothing narrows the sender. The order is one everywhere.
+  for (const [cloud, candidates] of byCloud(inKeyOrder(all))) {
+    const resources = new Map(candidates.map(({ event }) => [keyOf(event), event]));
+    let count = 0;
+    let now: Instant | null = null;
+    let locked: readonly KeyedRow[] = [];
+    await together([
+      async () => {
+        count = await insertEvents(tx, cloud, source, candidates);
+      },
+      async () => {
+        now = await transactionInstant(tx);
+      },
+      async () => {
+        locked = await lockRows(tx, cloud, [...resources.values()]);
+      },
+    ]);
+    const fresh = await freshOf(tx, cloud, candidates, count);
+    if (fresh.length === 0 || now === null) continue;
+    accepted.push(...fresh);
+    const receivedFrom: Instant = now;
+    const events = fresh.map((candidate) => keyedEvent(candidate, receivedFrom));
+    const projection = await projectEvents(tx, cloud, events, locked);
+    replays.set(cloud, projection.replays);
+    writes.push(...projection.writes);
+  }
+  return { stored: { accepted, replays }, writes };
+}
+
+/** Those of the candidates that were new. Nearly always that is all of them, or, of a batch sent again, none. */
+async function freshOf(
+  tx: Transaction,
+  cloud: string,
+  candidates: readonly Candidate[],
+  count: number,
+): Promise<readonly Candidate[]> {
+  if (count === candidates.length) return candidates;
+  if (count === 0) return [];
+  const stored = await eventsOfTransaction(tx, cloud, candidates);
+  // Another transaction began in this very microsecond and stored one of these events at the same position.
+  if (stored.size !== count) throw new Overtaken();
+  return candidates.filter(({ index }) => stored.has(index));
+}
+
+/** By (timestamp, event id), and of items that are one event, only the first: also where they name different clouds. */
+function inKeyOrder(candidates: readonly Candidate[]): readonly Candidate[] {
+  // A collector mostly sends its events in the order in which they happened.
+  let ascending = true;
+  for (let i = 1; i < candidates.length && ascending; i++) {
+    const [a, b] = [candidates[i - 1], candidates[i]];
+    ascending = a !== undefined && b !== undefined && a.event.timestamp < b.event.timestamp;
+  }
+  if (ascending) return candidates;
+  const sorted = [...candidates].sort((a, b) => compareIdentity(a, b) || a.index - b.index);
+  return sorted.filter((candidate, i) => {
+    const before = sorted[i - 1];
+    return before === undefined || compareIdentity(before, candidate) !== 0;
   });
+}
+
+function compareIdentity({ event: a }: Candidate, { event: b }: Candidate): number {
+  if (a.timestamp !== b.timestamp) return a.timestamp < b.timestamp ? -1 : 1;
+  return compareBytes(a.eventId, b.eventId);
 }
 
 function byCloud(candidates: readonly Candidate[]): [string, Candidate[]][] {

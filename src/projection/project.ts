@@ -3,9 +3,19 @@
  * late replays its resource's history, and only that one.
  */
 import type { Transaction } from "../database/connection.ts";
+import { Overtaken } from "../database/faults.ts";
+import type { Statement } from "../database/together.ts";
 import { compareFoldOrder, type FoldEvent, type FoldedRow, type Place, step } from "../timeline/fold.ts";
 import { compareKeys, type KeyedEvent, pagesOfHistories } from "./histories.ts";
-import { insertRows, type KeyedRow, keyOf, type LocalKey, lockRows, updateRows } from "./queries.ts";
+import {
+  type Advance,
+  advanceRows,
+  insertRows,
+  type KeyedRow,
+  keyOf,
+  type LocalKey,
+  updateRows,
+} from "./queries.ts";
 
 /** The new events of one resource, in fold order. */
 interface News extends LocalKey {
@@ -38,65 +48,60 @@ function newestOf(row: FoldedRow): Place {
   return { timestamp: row.lastEventAt, receivedAt: row.lastReceivedAt, eventId: row.lastEventId };
 }
 
+/** What is to be written for one batch's events; the statements are the caller's to send. */
+export interface Projection {
+  /** Nothing is left to be read: these can be sent side by side. */
+  readonly writes: readonly Statement[];
+  /** How many histories were replayed. */
+  readonly replays: number;
+}
+
 /**
- * Projects the events that a transaction has just stored for one cloud.
+ * Projects the events that a transaction has just stored for one cloud onto the rows that it has locked.
  *
- * Locks are taken in one order everywhere: new rows sorted, then known rows sorted. A row that isn't there yet
- * has no history but this batch's, because every batch writes both or neither.
+ * Locks are taken in one order everywhere: all rows that are there, sorted by key, then new rows, sorted. A resource
+ * without a row has no history but this batch's, because every batch writes both or neither. A row that another
+ * transaction made since the rows were locked would have to be locked out of order: `Overtaken` is thrown then, and
+ * the batch begins anew, with that row there.
  *
- * @param known the resources that had a row when the transaction began: for those no insert is tried
- * @returns how many histories were replayed
+ * @param locked the rows of the events' resources (and maybe of others), locked
  */
 export async function projectEvents(
   tx: Transaction,
   cloud: string,
   events: readonly KeyedEvent[],
-  known: ReadonlySet<string>,
-): Promise<number> {
+  locked: readonly KeyedRow[],
+): Promise<Projection> {
   const news = byResource(events);
-  if (news.size === 0) return 0;
-  const asNew: KeyedRow[] = [];
-  for (const [key, { resourceType, resourceId, events: list }] of news) {
-    if (!known.has(key)) asNew.push({ resourceType, resourceId, row: foldOnto(null, list) });
+  const advances: Advance[] = [];
+  const late: LocalKey[] = [];
+  for (const known of locked) {
+    const key = keyOf(known);
+    const fresh = news.get(key)?.events ?? [];
+    const [first] = fresh;
+    if (first === undefined) continue;
+    news.delete(key);
+    const { resourceType, resourceId, row: before } = known;
+    if (compareFoldOrder(first, newestOf(before)) > 0)
+      advances.push({ resourceType, resourceId, before, row: foldOnto(before, fresh) });
+    else late.push({ resourceType, resourceId });
   }
-  const inserted = asNew.length === 0 ? new Set<string>() : await insertRows(tx, cloud, asNew);
-  let waiting: LocalKey[] = [];
-  for (const [key, resource] of news) if (!inserted.has(key)) waiting.push(resource);
-  let replays = 0;
-  while (waiting.length > 0) {
-    const rows = await lockRows(tx, cloud, waiting);
-    replays += await projectOnto(tx, cloud, rows, news);
-    const locked = new Set(rows.map(keyOf));
-    const vanished = waiting.filter((key) => !locked.has(keyOf(key)));
-    if (vanished.length === 0) break;
-    // Only a rebuild that clears damage away removes a row; the resource has a history now, so it gets one again.
-    replays += vanished.length;
-    const restored = await insertRows(tx, cloud, await replay(tx, cloud, vanished));
-    waiting = vanished.filter((key) => !restored.has(keyOf(key)));
+  const added: KeyedRow[] = [];
+  for (const { resourceType, resourceId, events: list } of news.values())
+    added.push({ resourceType, resourceId, row: foldOnto(null, list) });
+
+  const writes: Statement[] = [];
+  if (late.length > 0) {
+    const replayed = await replay(tx, cloud, late);
+    writes.push(() => updateRows(tx, cloud, replayed));
   }
-  return replays;
+  if (advances.length > 0) writes.push(() => advanceRows(tx, cloud, advances));
+  if (added.length > 0) writes.push(() => insertAll(tx, cloud, added));
+  return { writes, replays: late.length };
 }
 
-/** Folds the new events onto locked rows; gives how many histories had to be replayed. */
-async function projectOnto(
-  tx: Transaction,
-  cloud: string,
-  rows: readonly KeyedRow[],
-  news: ReadonlyMap<string, News>,
-): Promise<number> {
-  const changed: KeyedRow[] = [];
-  const late: LocalKey[] = [];
-  for (const { resourceType, resourceId, row } of rows) {
-    const fresh = news.get(keyOf({ resourceType, resourceId }))?.events ?? [];
-    const first = fresh[0];
-    if (first === undefined) continue;
-    if (compareFoldOrder(first, newestOf(row)) > 0) {
-      changed.push({ resourceType, resourceId, row: foldOnto(row, fresh) });
-    } else late.push({ resourceType, resourceId });
-  }
-  if (late.length > 0) changed.push(...(await replay(tx, cloud, late)));
-  if (changed.length > 0) await updateRows(tx, cloud, changed);
-  return late.length;
+async function insertAll(tx: Transaction, cloud: string, rows: readonly KeyedRow[]): Promise<void> {
+  if ((await insertRows(tx, cloud, rows)) < rows.length) throw new Overtaken();
 }
 
 /** The rows that the stored histories of the keys fold into; a key without a history gives none. */

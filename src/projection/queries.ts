@@ -40,39 +40,16 @@ function rowsJson(rows: readonly KeyedRow[]): string {
   return `[${texts.join(",")}]`;
 }
 
-/** What a transaction finds when it begins. */
-export interface Found {
-  /** The transaction's instant: what `received_at` counts from. */
-  readonly now: Instant;
-  /** Which of the keys have a row already. Others may get one any moment. */
-  readonly known: ReadonlySet<string>;
+/** The transaction's instant: what `received_at` counts from. */
+export async function transactionInstant(tx: Transaction): Promise<Instant> {
+  const [row]: { at: string }[] = await tx`SELECT (extract(epoch FROM now()) * 1000000)::bigint::text AS at`;
+  if (row === undefined) throw new Error("the database told no time");
+  return instantFromMicros(row.at);
 }
 
-/** The transaction's instant, and which resources are known. */
-export async function findRows(tx: Transaction, cloud: string, keys: readonly LocalKey[]): Promise<Found> {
-  const rows: { at: string; rt: string | null; r: string | null }[] = await tx`
-    SELECT (extract(epoch FROM now()) * 1000000)::bigint::text AS at, c.resource_type AS rt, c.resource_id AS r
-    FROM (SELECT) AS one
-    LEFT JOIN (
-      SELECT c.resource_type, c.resource_id
-      FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
-      JOIN current_resources c ON c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r
-    ) AS c ON true`;
-  const known = new Set<string>();
-  for (const { rt, r } of rows)
-    if (rt !== null && r !== null) known.add(keyOf({ resourceType: rt, resourceId: r }));
-  const [first] = rows;
-  if (first === undefined) throw new Error("an outer join gave no row");
-  return { now: instantFromMicros(first.at), known };
-}
-
-/** Inserts the rows that are new, sorted by key; gives the keys of those that were. */
-export async function insertRows(
-  tx: Transaction,
-  cloud: string,
-  rows: readonly KeyedRow[],
-): Promise<Set<string>> {
-  const inserted: { rt: string; r: string }[] = await tx`
+/** Inserts the rows that aren't there, in key order; gives how many those were. */
+export async function insertRows(tx: Transaction, cloud: string, rows: readonly KeyedRow[]): Promise<number> {
+  const { count }: { count: number } = await tx`
     INSERT INTO current_resources (created_at, deleted_at, first_event_at, last_event_at, last_received_at, cloud,
                                    resource_type, resource_id, platform, project_id, state, last_event_id,
                                    last_event_type, size)
@@ -81,9 +58,8 @@ export async function insertRows(
       AS n(rt text, r text, c timestamptz, d timestamptz, f timestamptz, l timestamptz, lr timestamptz, li text,
            lt text, p text, pr text, s text, z jsonb)
     ORDER BY n.rt COLLATE "C", n.r COLLATE "C"
-    ON CONFLICT DO NOTHING
-    RETURNING resource_type AS rt, resource_id AS r`;
-  return new Set(inserted.map(({ rt, r }) => keyOf({ resourceType: rt, resourceId: r })));
+    ON CONFLICT DO NOTHING`;
+  return count;
 }
 
 /** A row as a statement gives it to `keyedRowOf`: instants in microseconds, the size as JSON text. */
@@ -132,7 +108,46 @@ export async function lockRows(
   return rows.map(keyedRowOf);
 }
 
-/** Writes what locked rows have become. */
+/** A locked row, and what later events have made of it. */
+export interface Advance extends KeyedRow {
+  readonly before: FoldedRow;
+}
+
+/**
+ * Writes what events in fold order have made of locked rows. Such events leave most of a row as it was: only what
+ * changes is sent.
+ */
+export async function advanceRows(
+  tx: Transaction,
+  cloud: string,
+  advances: readonly Advance[],
+): Promise<void> {
+  await tx`
+    UPDATE current_resources c
+    SET created_at = coalesce(n.c, c.created_at), deleted_at = n.d, last_event_at = n.l, last_received_at = n.lr,
+        platform = coalesce(n.p, c.platform), project_id = coalesce(n.pr, c.project_id),
+        state = coalesce(n.s, c.state), last_event_id = n.li, last_event_type = n.lt, size = coalesce(n.z, c.size)
+    FROM json_to_recordset(${`[${advances.map(advanceJson).join(",")}]`}::text::json)
+      AS n(rt text, r text, c timestamptz, d timestamptz, l timestamptz, lr timestamptz, li text, lt text, p text,
+           pr text, s text, z jsonb)
+    WHERE c.cloud = ${cloud} AND c.resource_type = n.rt AND c.resource_id = n.r`;
+}
+
+function advanceJson({ resourceType, resourceId, before, row }: Advance): string {
+  return (
+    `{"rt":${quote(resourceType)},"r":${quote(resourceId)}` +
+    `,"l":"${formatInstant(row.lastEventAt)}","lr":"${formatInstant(row.lastReceivedAt)}"` +
+    `,"li":${quote(row.lastEventId)},"lt":${quote(row.lastEventType)}` +
+    (row.deletedAt === null ? "" : `,"d":"${formatInstant(row.deletedAt)}"`) +
+    (row.createdAt === before.createdAt ? "" : `,"c":${instantOrNull(row.createdAt)}`) +
+    (row.platform === before.platform ? "" : `,"p":${quote(row.platform)}`) +
+    (row.projectId === before.projectId ? "" : `,"pr":${quote(row.projectId)}`) +
+    (row.state === before.state ? "" : `,"s":${quote(row.state)}`) +
+    (row.size === before.size ? "}" : `,"z":${row.size}}`)
+  );
+}
+
+/** Writes what locked rows have become, all of it. */
 export async function updateRows(tx: Transaction, cloud: string, rows: readonly KeyedRow[]): Promise<void> {
   await tx`
     UPDATE current_resources c

@@ -145,8 +145,17 @@ class Account {
   async repair(portion: Portion, findings: Findings): Promise<void> {
     const { missing, differing, orphaned } = findings;
     const written = this.#writing.then(async () => {
-      for (const rows of slices(missing))
-        await this.#write(findings, (tx) => insertMissing(tx, portion, rows));
+      for (const rows of slices(missing)) {
+        let inserted = 0;
+        await this.#write(findings, async (tx) => {
+          inserted = await insertRows(tx, portion.cloud, rows);
+          return 0;
+        });
+        // A row that is there by now was made by ingest since, of what ingest saw. It is replayed in a transaction of
+        // its own: what is there is locked before new rows go in, everywhere.
+        if (inserted < rows.length)
+          await this.#write(findings, (tx) => writeDiffering(tx, portion.cloud, rows));
+      }
       for (const keys of slices(differing))
         await this.#write(findings, (tx) => writeDiffering(tx, portion.cloud, keys));
       for (const ids of slices(orphaned))
@@ -201,21 +210,6 @@ class Account {
 function* slices<T>(list: readonly T[]): Generator<readonly T[]> {
   for (let from = 0; from < list.length; from += RESOURCES_A_WRITE)
     yield list.slice(from, from + RESOURCES_A_WRITE);
-}
-
-/**
- * Rows that were missing. One that is there by now was made by ingest since, and of what ingest saw: it is replayed.
- * @returns how many rows were removed: none
- */
-async function insertMissing(
-  tx: Transaction,
-  { cloud }: Portion,
-  rows: readonly KeyedRow[],
-): Promise<number> {
-  // New rows before known ones, each sorted: the order in which ingest locks, too.
-  const inserted = await insertRows(tx, cloud, rows);
-  const others = rows.filter((row) => !inserted.has(keyOf(row)));
-  return others.length === 0 ? 0 : await writeDiffering(tx, cloud, others);
 }
 
 /**
