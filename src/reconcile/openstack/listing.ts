@@ -19,8 +19,8 @@ export interface Listing {
   readonly links: string;
 }
 
-/** So many are asked for at once. Services cut it down to their own maximum. */
-const PAGE_SIZE = "1000";
+/** So many are asked for at once: a megabyte of servers. Services cut it down to their own maximum. */
+const PAGE_SIZE = "500";
 /** How often a listing that moved under the reader is started over. */
 const MOST_RESTARTS = 3;
 /** Services filter pages after cutting them, so that one may be empty and still not be the last. */

@@ -36,7 +36,7 @@ function expectFailed(outcome: SyncOutcome, incomplete: readonly string[], says:
 }
 
 const LISTING = {
-  instance: { service: "nova", containing: "/servers/detail?limit=1000" },
+  instance: { service: "nova", containing: "/servers/detail?limit=" },
   volume: { service: "cinder", containing: "/volumes/detail" },
   floating_ip: { service: "neutron", containing: "/floatingips" },
   image: { service: "glance", containing: "/images" },

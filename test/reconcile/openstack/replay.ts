@@ -165,7 +165,7 @@ function nameOf(request: Request): string {
 
 function known(what: string, query: URLSearchParams): string {
   const sorted = new URLSearchParams(query);
-  if (sorted.get("limit") === "1000") sorted.delete("limit");
+  if (sorted.get("limit") === "500") sorted.delete("limit");
   sorted.sort();
   const path = what.replace(/\/v3\/[0-9a-f]{32}(?=\/)/, "/v3/PROJECT");
   return sorted.size === 0 ? path : `${path}?${sorted}`;
