@@ -15,18 +15,16 @@ export interface Held {
 /** The lock's outcome: `work` was done, or another run holds the cloud. */
 export type Locked<T> = { readonly held: false; readonly value: T } | { readonly held: true };
 
-/** How long the lock's server may take for an answer before it is taken for gone, in milliseconds. */
-const SILENCE_MS = 10_000;
-
 /**
  * Holds the cloud's lock while `work` runs.
+ * @param silenceMs how long the server may take for an answer before it is taken for gone
  * @throws what `work` throws, and what the database does; a server that answers nothing is an unreachable one
  */
 export async function withCloudLock<T>(
   db: Database,
   cloud: string,
+  silenceMs: number,
   work: (held: Held) => Promise<T>,
-  silenceMs = SILENCE_MS,
 ): Promise<Locked<T>> {
   const session = openBeside(db);
   const begun: { work: Promise<T> | null } = { work: null };

@@ -19,7 +19,11 @@ export const SyncRun = Type.Object(
     }),
     stats: Type.Object(
       {},
-      { additionalProperties: true, description: "What it corrected, put off, and failed at." },
+      {
+        additionalProperties: true,
+        description:
+          "created, updated, deleted: how many corrections it booked. deferred: what it left to the next run, transitional and recent. errors: the first fifty, in words. error_count: how many there were.",
+      },
     ),
   },
   { $id: "SyncRun", description: "One comparison of a cloud with the record." },

@@ -109,7 +109,8 @@ export async function runUnlessDone(
   request: RunRequest,
   signal: AbortSignal,
 ): Promise<SyncOutcome | null> {
-  const locked = await withCloudLock(services.db, cloud.cloud, async (held) => {
+  const silenceMs = services.settings.database.silenceSeconds * 1_000;
+  const locked = await withCloudLock(services.db, cloud.cloud, silenceMs, async (held) => {
     const startedAt = request.at ?? services.now();
     if (request.unlessSince !== undefined) {
       const upTo = (startedAt + CLOCK_SKEW) as Instant;

@@ -17,11 +17,11 @@ afterAll(() => database.drop());
 
 /** Whether the lock is free. */
 async function isFree(cloud: string): Promise<boolean> {
-  return !(await withCloudLock(database.db, cloud, async () => {})).held;
+  return !(await withCloudLock(database.db, cloud, 10_000, async () => {})).held;
 }
 
 test("holds one cloud, for as long as the work lasts, and gives what the work gave", async () => {
-  const done = await withCloudLock(database.db, "eu1", async (held) => {
+  const done = await withCloudLock(database.db, "eu1", 10_000, async (held) => {
     await held.check();
     expect([await isFree("eu1"), await isFree("eu2")]).toEqual([false, true]);
     return 7;
@@ -31,7 +31,7 @@ test("holds one cloud, for as long as the work lasts, and gives what the work ga
 });
 
 test("is free after work that throws, which is thrown on", async () => {
-  const work = withCloudLock(database.db, "eu1", () => Promise.reject(new Error("no")));
+  const work = withCloudLock(database.db, "eu1", 10_000, () => Promise.reject(new Error("no")));
   expect(work).rejects.toThrow("no");
   await work.catch(() => {});
   expect(await isFree("eu1")).toBe(true);
@@ -39,7 +39,7 @@ test("is free after work that throws, which is thrown on", async () => {
 
 test("takes no connection of the pool", async () => {
   const pool = database.pool(1);
-  const done = await withCloudLock(pool, "eu1", async () => {
+  const done = await withCloudLock(pool, "eu1", 10_000, async () => {
     const [row]: { one: number }[] = await pool`SELECT 1 AS one`;
     return row?.one;
   });
@@ -47,7 +47,7 @@ test("takes no connection of the pool", async () => {
 });
 
 test("is lost with its connection: the check says so, and what was done stays done", async () => {
-  const done = await withCloudLock(database.db, "eu1", async (held) => {
+  const done = await withCloudLock(database.db, "eu1", 10_000, async (held) => {
     await database.db`
       SELECT pg_terminate_backend(pid) FROM pg_locks
       WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
@@ -68,17 +68,12 @@ test("a network that swallows everything doesn't hold anybody up for long", asyn
   const url = `postgres://${user}:${password}@127.0.0.1:${network.port}/${name}?sslmode=disable`;
   const pool = openPool({ url }, { maxConnections: 1 });
   try {
-    const done = await withCloudLock(
-      pool,
-      "eu1",
-      async (held) => {
-        network.swallowing = true;
-        return faultOf(await held.check().catch((error: unknown) => error));
-      },
-      200,
-    );
+    const done = await withCloudLock(pool, "eu1", 200, async (held) => {
+      network.swallowing = true;
+      return faultOf(await held.check().catch((error: unknown) => error));
+    });
     expect(done).toEqual({ held: false, value: "unavailable" });
-    const again = await withCloudLock(pool, "eu1", async () => {}, 200).catch((error: unknown) => error);
+    const again = await withCloudLock(pool, "eu1", 200, async () => {}).catch((error: unknown) => error);
     expect(faultOf(again)).toBe("unavailable");
   } finally {
     await pool.close({ timeout: 0 });
@@ -93,11 +88,11 @@ test.skipIf(WITHOUT_PGBOUNCER !== null)(
     const pools = [1, 1].map((connections) => openPool({ url: pooler.url }, { maxConnections: connections }));
     const [one = database.db, other = database.db] = pools;
     try {
-      const done = await withCloudLock(one, "eu1", async (held) => {
+      const done = await withCloudLock(one, "eu1", 10_000, async (held) => {
         // Enough transactions that a lock of a session would have been somebody else's by now.
         for (let n = 0; n < 8; n++) await other.begin(async (tx) => await tx`SELECT`);
         await held.check();
-        const again = await withCloudLock(other, "eu1", async () => {});
+        const again = await withCloudLock(other, "eu1", 10_000, async () => {});
         return again.held && !(await isFree("eu1"));
       });
       expect(done).toEqual({ held: false, value: true });

@@ -107,7 +107,7 @@ describe("one process", () => {
 
   test("comes back to a cloud that somebody else holds", async () => {
     const { cloud } = scriptedCloud("eu1", [], 0.2);
-    await withCloudLock(database.db, "eu1", async () => {
+    await withCloudLock(database.db, "eu1", 10_000, async () => {
       start([cloud]);
       await Bun.sleep(100);
       expect(await runs()).toEqual([]);
