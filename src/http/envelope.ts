@@ -95,7 +95,8 @@ async function answer(
   const response = await handle(get);
   const length = (await response.arrayBuffer()).byteLength;
   const headers = new Headers(response.headers);
-  headers.set("content-length", String(length));
+  // A 304 has no body for another reason: what it would announce is not the length of what the caller has.
+  if (response.status !== 304) headers.set("content-length", String(length));
   return new Response(null, { status: response.status, headers });
 }
 

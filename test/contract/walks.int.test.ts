@@ -2,7 +2,7 @@
  * Walks over 5,000 rows while others are written and removed in front of and behind the walk's place: each row that
  * stood at its start and stands at its end comes exactly once, and none comes twice.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import type { Database } from "../../src/database/connection.ts";
 import { pick, randomFrom, seedOfRun } from "../ingest/history-generator.ts";
@@ -103,61 +103,80 @@ function names(kind: string, from: number, count: number): string[] {
   });
 }
 
-describe.each(LISTS.map((list) => ({ list, path: list.path })))("GET $path", ({ list }) => {
-  const standing = names("standing", 0, STANDING);
-  let doomed: string[] = [];
-  let made = 0;
-  beforeAll(async () => {
-    await list.insert(server.db.db, JSON.stringify(standing));
-  });
+/** A list's rows, and walks over them, one after the other. */
+class Walked {
+  readonly #list: List;
+  readonly #standing = names("standing", 0, STANDING);
+  #doomed: string[] = [];
+  #made = 0;
 
-  /** Writes some rows anywhere, and removes some that no walk need see. */
-  async function disturb(random: () => number): Promise<void> {
-    made += 5;
-    const fresh = names("fresh", made, 5);
-    await list.insert(server.db.db, JSON.stringify(fresh));
-    if (list.remove === null) return;
-    const gone = Array.from({ length: 5 }, () => pick(random, doomed));
-    await list.remove(server.db.db, JSON.stringify(gone));
-    doomed = [...doomed.filter((name) => !gone.includes(name)), ...fresh];
+  constructor(list: List) {
+    this.#list = list;
   }
 
-  // A page of one is asked for 5,000 times: once is enough.
-  const limits = list.member === "event_id" ? [1, 7, 1000] : [7, 1000];
-  test.each(limits)(
-    "%i at a time",
-    async (limit) => {
-      const seed = seedOfRun();
-      const random = randomFrom(seed);
-      doomed = names(`doomed${limit}-`, 0, DOOMED);
-      await list.insert(server.db.db, JSON.stringify(doomed));
-      const seen: unknown[] = [];
-      let cursor: string | null = null;
-      let pages = 0;
-      do {
-        const place: string = cursor === null ? "" : `&cursor=${cursor}`;
-        const page = await readPage(server, `${list.path}&limit=${limit}${place}`);
-        const found = page.items.map((item) => item[list.member]);
-        seen.push(...found);
-        cursor = page.next_cursor;
-        pages += 1;
-        if (limit === 1000 || pages % (limit === 1 ? 100 : 20) === 0) {
-          await disturb(random);
-          // The very row that the cursor names may go.
-          const last = String(found.at(-1));
-          if (list.remove !== null && doomed.includes(last)) {
-            await list.remove(server.db.db, JSON.stringify([last]));
-          }
-        }
-      } while (cursor !== null);
-      const distinct = new Set(seen);
-      expect(distinct.size, `TEST_SEED=${seed}`).toBe(seen.length);
-      expect(
-        standing.filter((name) => !distinct.has(name)),
-        `TEST_SEED=${seed}`,
-      ).toEqual([]);
-      expect(pages).toBeGreaterThanOrEqual(Math.ceil(STANDING / limit));
-    },
-    60_000,
-  );
+  async fill(): Promise<void> {
+    await this.#list.insert(server.db.db, JSON.stringify(this.#standing));
+  }
+
+  /** Writes some rows anywhere, and removes some that no walk need see; the row that the cursor names among them. */
+  async #disturb(random: () => number, last: string): Promise<void> {
+    const { insert, remove } = this.#list;
+    this.#made += 5;
+    const fresh = names("fresh", this.#made, 5);
+    await insert(server.db.db, JSON.stringify(fresh));
+    if (remove === null) return;
+    const gone = [...Array.from({ length: 5 }, () => pick(random, this.#doomed))];
+    if (this.#doomed.includes(last)) gone.push(last);
+    await remove(server.db.db, JSON.stringify(gone));
+    this.#doomed = [...this.#doomed.filter((name) => !gone.includes(name)), ...fresh];
+  }
+
+  async walk(limit: number): Promise<void> {
+    const { path, member, insert } = this.#list;
+    const seed = seedOfRun();
+    const random = randomFrom(seed);
+    this.#doomed = names(`doomed${limit}-`, 0, DOOMED);
+    await insert(server.db.db, JSON.stringify(this.#doomed));
+    const seen: unknown[] = [];
+    let cursor: string | null = null;
+    let pages = 0;
+    do {
+      const place: string = cursor === null ? "" : `&cursor=${cursor}`;
+      const page = await readPage(server, `${path}&limit=${limit}${place}`);
+      const found = page.items.map((item) => item[member]);
+      seen.push(...found);
+      cursor = page.next_cursor;
+      pages += 1;
+      const last = String(found.at(-1));
+      if (limit === 1000 || pages % (limit === 1 ? 100 : 20) === 0) await this.#disturb(random, last);
+    } while (cursor !== null);
+    const distinct = new Set(seen);
+    const what = `${path} TEST_SEED=${seed}`;
+    expect(distinct.size, what).toBe(seen.length);
+    expect(
+      this.#standing.filter((name) => !distinct.has(name)),
+      what,
+    ).toEqual([]);
+    expect(pages, what).toBeGreaterThanOrEqual(Math.ceil(STANDING / limit));
+  }
+}
+
+const walks = LISTS.map((list) => new Walked(list));
+beforeAll(async () => {
+  for (const walked of walks) await walked.fill();
 });
+
+test.each([7, 1000])(
+  "each list, %i at a time",
+  async (limit) => {
+    await Promise.all(walks.map((walked) => walked.walk(limit)));
+  },
+  120_000,
+);
+
+// 5,500 requests a list: events, and of the others another one with each seed.
+test("events and one more list, 1 at a time", async () => {
+  const [events, ...others] = walks;
+  const chosen = pick(randomFrom(seedOfRun()), others);
+  await Promise.all([events?.walk(1), chosen.walk(1)]);
+}, 120_000);

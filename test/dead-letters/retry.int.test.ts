@@ -265,6 +265,32 @@ describe("one letter's retry", () => {
     expect((await audited()).length).toBe(entries + 1);
   });
 
+  test("while its schema changes to and fro: what is resolved is stored, what is open is not, and nothing fails", async () => {
+    const all = Array.from({ length: 40 }, (_, n) => String(n));
+    await send(all.map((name) => item(name)));
+    const ids = (await letters()).map(({ id }) => id);
+    expect(ids).toHaveLength(40);
+    const changes = Array.from({ length: 12 }, (_, n) =>
+      putSchema(n % 2 === 0 ? { required: ["m"] } : { required: ["k"] }),
+    );
+    const retries = [
+      ...ids.slice(0, 20).map((id) => post(`/${id}/retry`)),
+      ...Array.from({ length: 6 }, () => post("/retry?reason=size_schema&limit=25")),
+    ];
+    const answers = await Promise.all(retries);
+    await Promise.all(changes);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    const open = (await letters()).map(({ raw }) => (raw as { event_id: string }).event_id);
+    const resolved = (await letters("?status=resolved")).map(
+      ({ raw }) => (raw as { event_id: string }).event_id,
+    );
+    expect(open.length + resolved.length).toBe(40);
+    expect((await storedIds()).toSorted()).toEqual(resolved.toSorted());
+    await putSchema({});
+    expect((await post("/retry")).body).toMatchObject({ retried: open.length, resolved: open.length });
+    expect((await storedIds()).toSorted()).toEqual(all.map((name) => `${type}-${name}`).toSorted());
+  });
+
   test.each(["BEFORE UPDATE ON rejected_events", "BEFORE INSERT ON audit_log", "AFTER INSERT ON events"])(
     "that fails %s leaves the letter open and nothing stored",
     async (point) => {

@@ -61,6 +61,7 @@ describe.each(TAGGED)("the read of $name", ({ where }) => {
       expect(answer.status).toBe(304);
       expect(answer.headers.get("etag")).toBe(tag);
       expect(answer.headers.get("content-type")).toBeNull();
+      expect(answer.headers.get("content-length")).toBeNull();
       expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
       expect(answer.headers.get("cache-control")).toBe("no-store");
       expect(await answer.text()).toBe("");
