@@ -24,6 +24,7 @@ import { benchSmall } from "./bench/small.ts";
 import { benchStart } from "./bench/start.ts";
 import { reset } from "./bench/statements.ts";
 import { type RunningTally, runJob, startTally } from "./bench/tally.ts";
+import { benchTransfer } from "./bench/transfer.ts";
 
 function number(least: number): (text: string) => number {
   return (text) => {
@@ -44,6 +45,7 @@ const OTHERS: Readonly<Record<string, (executable: string, args: readonly string
   rebuild: benchRebuild,
   scale: benchScale,
   small: benchSmall,
+  transfer: benchTransfer,
   start: benchStart,
 };
 const other = OTHERS[process.argv[2] ?? ""];
