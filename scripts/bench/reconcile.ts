@@ -174,9 +174,11 @@ export async function benchReconcile(executable: string, args: readonly string[]
     const idle = residentMegabytes(fresh.pid).now;
     const drifted: Measured[] = [];
     const still: Measured[] = [];
+    let afterOne = 0;
     for (let n = 0; n < options.repeats; n++) {
       await cloud.drift(Math.round((options.resources * options.drift) / 100));
       drifted.push(await run(fresh, session, cloud));
+      if (n === 0) afterOne = residentMegabytes(fresh.pid).most;
       await cloud.pass(600);
       still.push(await run(fresh, session, cloud));
       await cloud.pass(600);
@@ -189,9 +191,11 @@ export async function benchReconcile(executable: string, args: readonly string[]
       row("nothing differs", still),
     ];
     console.log(`\nSeconds: median (least–most).\n\n${markdownTable(head, rows)}`);
+    const above = (megabytes: number) =>
+      `${megabytes.toFixed(0)} MB (${(megabytes - idle).toFixed(0)} above idle)`;
     console.log(
-      `\nResident memory of a process that only made the later ${2 * options.repeats} runs: ` +
-        `${idle.toFixed(0)} MB idle, ${most.toFixed(0)} MB at most, ${(most - idle).toFixed(0)} MB above idle.`,
+      `\nResident memory of a process that made none but the later runs: ${idle.toFixed(0)} MB idle, at most ` +
+        `${above(afterOne)} up to the end of its first run, ${above(most)} up to the end of ${2 * options.repeats}.`,
     );
   } finally {
     for (const stop of stops.reverse()) await stop();
