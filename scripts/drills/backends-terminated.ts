@@ -13,15 +13,20 @@ export const backendsTerminated: Drill = {
   async run(rig, plan) {
     const { rounds, random } = plan;
     let terminated = 0;
-    const { acknowledged, stored, unavailable } = await onStage(rig, plan, { items: 1000 }, async (stage) => {
-      for (let round = 1; round <= rounds; round++) {
-        await Bun.sleep(between(random, 0, 300));
-        terminated += await stage.postgres.terminateBackends(stage.admin);
-        if (round % 10 === 0) await working(stage.clients, within(plan, BACK_MS));
-        if (round % 50 === 0) rig.say(`round ${round} of ${rounds}`);
-      }
-      await working(stage.clients, within(plan, BACK_MS));
-    });
+    const { acknowledged, stored, unavailable } = await onStage(
+      rig,
+      plan,
+      { items: plan.long ? 1000 : 200 },
+      async (stage) => {
+        for (let round = 1; round <= rounds; round++) {
+          await Bun.sleep(between(random, 0, 300));
+          terminated += await stage.postgres.terminateBackends(stage.admin);
+          if (round % 10 === 0) await working(stage.clients, within(plan, BACK_MS));
+          if (round % 50 === 0) rig.say(`round ${round} of ${rounds}`);
+        }
+        await working(stage.clients, within(plan, BACK_MS));
+      },
+    );
     return {
       rounds,
       "backends terminated": terminated,

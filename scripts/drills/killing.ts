@@ -1,6 +1,6 @@
 /** Tally, its database, or both are killed at a random instant under load, and started again. Round after round. */
 import type { Drill, Figures, Plan, Rig } from "./drill.ts";
-import { must } from "./drill.ts";
+import { must, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
 import { prove } from "./rig/proof.ts";
 import { between } from "./rig/random.ts";
@@ -21,7 +21,8 @@ async function strike(tally: Tally, victim: Victim): Promise<void> {
   must(code === 1, `without its database Tally ended with ${code}, not with 1`);
 }
 
-async function killing(rig: Rig, { rounds, random }: Plan, victim: Victim): Promise<Figures> {
+async function killing(rig: Rig, plan: Plan, victim: Victim): Promise<Figures> {
+  const { rounds, random } = plan;
   const tally = await Tally.start(rig);
   const clients = new Clients({
     url: tally.url,
@@ -34,7 +35,7 @@ async function killing(rig: Rig, { rounds, random }: Plan, victim: Victim): Prom
       await Bun.sleep(between(random, 30, 900));
       await strike(tally, victim);
       tally.launch();
-      starts.push(await tally.ready(BACK_MS));
+      starts.push(await tally.ready(within(plan, BACK_MS)));
       if (round % CHECK_EVERY === 0 || round === rounds) {
         rig.say(`round ${round} of ${rounds}: ${clients.done} batches acknowledged`);
         if (round < rounds) await proveOn(tally, clients);

@@ -5,7 +5,7 @@ import { cutting } from "./rig/cutting.ts";
 import { answersOf, onStage, type Stage, working } from "./rig/outage.ts";
 import { FaultyNetwork } from "./rig/proxy.ts";
 
-const BACK_MS = 20_000;
+const BACK_MS = 60_000;
 
 type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Promise<string>;
 

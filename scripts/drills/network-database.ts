@@ -1,6 +1,6 @@
 /** What the network between Tally and its database does: cuts at the worst moments, slowness, silence. */
 import type { Drill, Plan, Rig } from "./drill.ts";
-import { must, until } from "./drill.ts";
+import { must, until, within } from "./drill.ts";
 import { CLIENTS } from "./rig/clients.ts";
 import { cutting } from "./rig/cutting.ts";
 import { answersOf, onStage, type Stage, working } from "./rig/outage.ts";
@@ -9,8 +9,8 @@ import { FaultyNetwork } from "./rig/proxy.ts";
 /** The simple query that ends a transaction, as it stands in the stream. */
 const COMMIT = /COMMIT\0/;
 /** A request waits for its transaction's statements and the sign of life; nothing of it takes longer. */
-const HANG_MS = 45_000;
-const BACK_MS = 20_000;
+const HANG_MS = 90_000;
+const BACK_MS = 60_000;
 
 type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Promise<string>;
 
@@ -43,19 +43,23 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     await working(clients, BACK_MS);
     return `slowest answer ${answersOf(clients, from).slowest} ms`;
   },
-  "black hole": async (network, { clients, tally }, { long }) => {
+  "black hole": async (network, { clients, tally }, plan) => {
     network.swallowing = true;
     const from = performance.now();
-    if (long) await Bun.sleep(60_000);
-    await until("requests are answered", 30_000, () => answersOf(clients, from).unavailable >= CLIENTS);
+    if (plan.long) await Bun.sleep(60_000);
+    await until(
+      "requests are answered",
+      within(plan, 30_000),
+      () => answersOf(clients, from).unavailable >= CLIENTS,
+    );
     const { cut, slowest } = answersOf(clients, from);
     must(cut === 0, `${cut} requests were cut off`);
-    must(slowest < 20_000, `an answer took ${slowest} ms`);
+    must(slowest < within(plan, 20_000), `an answer took ${slowest} ms`);
     must((await tally.readiness()) === 503, "it says that it is ready");
     network.swallowing = false;
     // The other side of a line that was dead for so long has forgotten its connections.
     network.cut();
-    const back = await working(clients, 10_000);
+    const back = await working(clients, within(plan, 10_000));
     return `slowest answer ${slowest} ms, back after ${back.toFixed(0)} ms`;
   },
 };

@@ -82,7 +82,7 @@ export class Clients implements Ledger {
   }
 
   /** No new batches; waits until every one that was begun is acknowledged. @throws what a client met that may not be */
-  async finish(milliseconds = 60_000): Promise<void> {
+  async finish(milliseconds = 120_000): Promise<void> {
     this.#stopping = true;
     const late = Bun.sleep(milliseconds).then(() => "late" as const);
     const first = await Promise.race([this.#ended.then(() => "ended" as const), late]);

@@ -4,7 +4,7 @@ import { type Stage, working } from "./outage.ts";
 import type { FaultyNetwork, Verdict } from "./proxy.ts";
 import { between } from "./random.ts";
 
-const BACK_MS = 20_000;
+const BACK_MS = 60_000;
 
 /**
  * Cuts one connection a round, at one of the next few chunks for which `moment` says so; work must go on after each.

@@ -72,7 +72,7 @@ export async function onStage<T>(
 const BATCHES_OF_WORK = 9;
 
 /** Waits until batches are acknowledged that were begun from now on. @returns the milliseconds that took */
-export async function working(clients: Clients, milliseconds = 30_000): Promise<number> {
+export async function working(clients: Clients, milliseconds = 120_000): Promise<number> {
   const before = clients.done;
   return await until("work goes on", milliseconds, () => clients.done >= before + BATCHES_OF_WORK);
 }
