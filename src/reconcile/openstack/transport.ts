@@ -49,6 +49,8 @@ export class Transport {
   readonly #trust: Trust;
   readonly #pace: Pace;
   readonly #secrets = new Set<string>();
+  /** Services that took a request and never answered: asked once more, each would cost as much of the run again. */
+  readonly #silent = new Set<string>();
 
   constructor(trust: Trust, pace: Pace) {
     this.#trust = trust;
@@ -94,6 +96,7 @@ export class Transport {
    * @throws {ServiceFailure} when that didn't help; the signal's reason when it aborts
    */
   async send(ask: Ask, signal: AbortSignal): Promise<Answer> {
+    if (this.#silent.has(serviceOf(ask))) throw this.failure(ask, "the service gave no answer before");
     for (let tried = 1; ; tried++) {
       signal.throwIfAborted();
       const outcome = await this.#once(ask, signal);
@@ -137,8 +140,10 @@ export class Transport {
       return { broke: `answered more than ${MOST_BYTES / 1024 / 1024} MiB`, final: true };
     } catch (error) {
       signal.throwIfAborted();
-      // A service that hangs would use up the whole run's time if it were asked again.
-      if (late) return { broke: `no answer within ${this.#pace.timeoutMs / 1_000} s`, final: true };
+      if (late) {
+        this.#silent.add(serviceOf(ask));
+        return { broke: `no answer within ${this.#pace.timeoutMs / 1_000} s`, final: true };
+      }
       return connectionFault(error);
     } finally {
       clearTimeout(timer);
@@ -147,6 +152,11 @@ export class Transport {
       stop();
     }
   }
+}
+
+/** By what services are told apart: their ports, or, behind one, the first step of their paths. */
+function serviceOf({ url }: Ask): string {
+  return `${url.host}/${url.pathname.split("/")[1] ?? ""}`;
 }
 
 /** The body as text; null where it is too long. */

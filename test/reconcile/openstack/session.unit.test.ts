@@ -274,6 +274,20 @@ test("a nova that is down proves nothing: what the others say is used, what they
   expect(lines(seen, "volume")).toHaveLength(7);
 });
 
+test("a service that never answers costs a run its patience once, not once a request", async () => {
+  const { env, asked } = recorded({ replies: { "GET cinder/v3/": () => new Promise(() => {}) } });
+  const adapter = openStackAdapter({ osCloud: "zed", includeOctavia: true }, env, {
+    ...HASTY,
+    timeoutMs: 200,
+  });
+  const session = await adapter.open({ signal: never() });
+  const seen = await told(session.observe(null));
+  expect(seen.incomplete).toEqual([expect.stringMatching(/^volume: .*no answer within 0\.2 s$/)]);
+  expect(lines(seen, "image")).toHaveLength(5);
+  await expect(session.sizeNames()).rejects.toThrow("the service gave no answer before");
+  expect(asked.filter((what) => what.includes("cinder"))).toHaveLength(1);
+});
+
 test("load balancers are read only where they are asked for", async () => {
   const replayed = recorded();
   const adapter = openStackAdapter({ osCloud: "zed", includeOctavia: false }, replayed.env, HASTY);
