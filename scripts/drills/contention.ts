@@ -1,6 +1,6 @@
 /** Everybody at once: the same batch, opposite orders, a rebuild beside. */
 import type { Drill, Plan } from "./drill.ts";
-import { must } from "./drill.ts";
+import { must, thinkMs } from "./drill.ts";
 import { CLIENTS, Clients, type Ledger, sendOnce } from "./rig/clients.ts";
 import { onStage, type Stage } from "./rig/outage.ts";
 import { prove } from "./rig/proof.ts";
@@ -55,14 +55,15 @@ async function oppositeOrders({ tally, token, admin }: Stage, { rounds }: Plan):
 }
 
 /** Rebuilds, one after the other, while eight clients write to few resources. @returns how many */
-async function rebuilding({ tally, token, admin }: Stage, { rounds, random }: Plan): Promise<number> {
+async function rebuilding({ tally, token, admin }: Stage, plan: Plan): Promise<number> {
+  const { rounds, random } = plan;
   const workload = new Workload({
     run: "rebuilt",
     seed: between(random, 1, 1e9),
     items: 100,
     resources: 400,
   });
-  const clients = new Clients({ url: tally.url, token, workload });
+  const clients = new Clients({ url: tally.url, token, workload, thinkMs: thinkMs(plan) });
   let rebuilds = 0;
   for (; rebuilds < rounds; rebuilds++) {
     const answer = await fetch(`${tally.url}/internal/projection/rebuild`, {

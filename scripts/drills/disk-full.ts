@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LEAST_ROOM } from "../../src/database/embedded/room.ts";
 import type { Drill, Plan, Rig } from "./drill.ts";
-import { must, until, within } from "./drill.ts";
+import { must, thinkMs, until, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
 import { answersOf, working } from "./rig/outage.ts";
 import { prove } from "./rig/proof.ts";
@@ -104,7 +104,12 @@ async function drill(rig: Rig, plan: Plan) {
   try {
     const tally = await Tally.start(rig, { dataDir: join(disk, "data") });
     const workload = new Workload({ run: "disk", seed: between(random, 1, 1e9), items: 200 });
-    const clients = new Clients({ url: tally.url, token: await tally.credential(), workload });
+    const clients = new Clients({
+      url: tally.url,
+      token: await tally.credential(),
+      workload,
+      thinkMs: thinkMs(plan),
+    });
     let restarts = 0;
     const back: number[] = [];
     try {

@@ -43,6 +43,11 @@ export function must(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
 }
 
+/** What clients wait between batches: a short drill leaves the processors to the tests beside it. */
+export function thinkMs({ long }: Plan): number {
+  return long ? 0 : 80;
+}
+
 /** A promised time, as long drills hold it; short ones run on busy machines, beside other tests. */
 export function within({ long }: Plan, milliseconds: number): number {
   return long ? milliseconds : 4 * milliseconds;

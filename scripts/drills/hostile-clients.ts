@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { residentMegabytes } from "../bench/machine.ts";
 import type { Drill, Plan, Rig } from "./drill.ts";
-import { must, within } from "./drill.ts";
+import { must, thinkMs, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
 import { HOSTILITIES } from "./rig/hostilities.ts";
 import { answersOf, working } from "./rig/outage.ts";
@@ -42,6 +42,7 @@ async function run(rig: Rig, plan: Plan) {
     url: tally.url,
     token,
     workload: new Workload({ run: "honest", seed: between(random, 1, 1e9), items: 50 }),
+    thinkMs: thinkMs(plan),
     clients: 2,
   });
   const told: Record<string, string> = {};

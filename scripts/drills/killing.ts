@@ -1,6 +1,6 @@
 /** Tally, its database, or both are killed at a random instant under load, and started again. Round after round. */
 import type { Drill, Figures, Plan, Rig } from "./drill.ts";
-import { must, within } from "./drill.ts";
+import { must, thinkMs, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
 import { prove } from "./rig/proof.ts";
 import { between } from "./rig/random.ts";
@@ -28,6 +28,7 @@ async function killing(rig: Rig, plan: Plan, victim: Victim): Promise<Figures> {
     url: tally.url,
     token: await tally.credential(),
     workload: new Workload({ run: victim, seed: between(random, 1, 1e9), items: 50 }),
+    thinkMs: thinkMs(plan),
   });
   const starts: number[] = [];
   try {

@@ -92,6 +92,6 @@ async function run(rig: Rig, plan: Plan) {
 export const networkClients: Drill = {
   name: "network-clients",
   about: "between clients and Tally: cut mid-body, between commit and answer; slow, narrow, a black hole",
-  rounds: { short: 3, long: 100 },
+  rounds: { short: 2, long: 100 },
   run,
 };

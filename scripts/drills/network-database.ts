@@ -104,6 +104,6 @@ export const networkDatabase: Drill = {
   name: "network-database",
   about:
     "between Tally and database: cut before commit, before its answer, mid-batch; slow, narrow, a black hole",
-  rounds: { short: 3, long: 100 },
+  rounds: { short: 2, long: 100 },
   run,
 };

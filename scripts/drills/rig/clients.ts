@@ -19,6 +19,8 @@ export interface ClientOptions {
   readonly token: string;
   readonly workload: Workload;
   readonly clients?: number;
+  /** What a client waits after each acknowledged batch, in milliseconds; 0: it works as fast as it can. */
+  readonly thinkMs?: number;
   /** A request without an answer is given up after this long. */
   readonly timeoutMs?: number;
 }
@@ -103,7 +105,8 @@ export class Clients implements Ledger {
   }
 
   async #client(): Promise<void> {
-    while (!this.#stopping) {
+    const { thinkMs = 0 } = this.#options;
+    for (; !this.#stopping; await Bun.sleep(thinkMs)) {
       const batch = this.workload.batch(this.#next++);
       this.unsure.add(batch.number);
       while (!this.#giveUp) {

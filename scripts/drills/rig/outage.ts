@@ -1,7 +1,7 @@
 /** Tally on a PostgreSQL of its own that can be broken, with eight clients at work. */
 import type { Database } from "../../../src/database/connection.ts";
 import { residentMegabytes } from "../../bench/machine.ts";
-import { must, type Plan, type Rig, until } from "../drill.ts";
+import { must, type Plan, type Rig, thinkMs, until } from "../drill.ts";
 import { Clients, slowest } from "./clients.ts";
 import { Postgres } from "./postgres.ts";
 import { prove } from "./proof.ts";
@@ -35,7 +35,7 @@ export interface StageOptions extends TallyOptions {
 /** Sets it, lets the drill happen, waits until everything is acknowledged, proves, and clears it away. */
 export async function onStage<T>(
   rig: Rig,
-  { random }: Plan,
+  plan: Plan,
   options: StageOptions,
   happen: (stage: Stage) => Promise<T>,
 ): Promise<{ outcome: T; acknowledged: number; stored: number; unavailable: number }> {
@@ -51,7 +51,8 @@ export async function onStage<T>(
     clients = new Clients({
       url: (await clientUrl?.(tally)) ?? tally.url,
       token,
-      workload: new Workload({ run: "set", seed: between(random, 1, 1e9), items }),
+      workload: new Workload({ run: "set", seed: between(plan.random, 1, 1e9), items }),
+      thinkMs: thinkMs(plan),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     });
     await working(clients);
