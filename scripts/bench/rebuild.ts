@@ -6,11 +6,11 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
+import type { Database } from "../../src/database/connection.ts";
 import { fixed, markdownTable, spread } from "./figures.ts";
 import { addSlices, RESOURCES_A_SLICE, settle } from "./history.ts";
 import { machineLine, residentMegabytes } from "./machine.ts";
 import { Session } from "./session.ts";
-import { digest } from "./statements.ts";
 import { startTally } from "./tally.ts";
 
 /** Runs `tally rebuild`; gives its seconds and samples of its resident memory. */
@@ -29,6 +29,17 @@ async function rebuildOnce(
   const code = await child.exited.finally(() => clearInterval(sampler));
   if (code !== 0) throw new Error(`tally rebuild failed: ${await child.stderr.text()}`);
   return { seconds: (performance.now() - begun) / 1000, memory };
+}
+
+/** What all rows say: equal before and after a rebuild of a sound projection. */
+async function digest(db: Database): Promise<string> {
+  return await db.begin(async (tx) => {
+    await tx`SET LOCAL statement_timeout = 0`;
+    const [row]: { text: string }[] = await tx`
+      SELECT count(*) || ' rows ' || sum(hashtextextended(to_jsonb(c)::text, 0)) AS text FROM current_resources c`;
+    if (row === undefined) throw new Error("the digest gave no row");
+    return row.text;
+  });
 }
 
 /** Runs the benchmark as the command line says. */

@@ -90,12 +90,12 @@ export async function benchSmall(executable: string, args: readonly string[]): P
   if (version === null) throw new Error("pgbench isn't there: the package postgresql-contrib has it");
   const place = mkdtempSync(join(options.dir, "tally-bench-"));
   chmodSync(place, 0o755);
-  // Tally may have as many connections to the database as it has clients, and pgbench needs as many beside them.
-  const connections = String(20 + Math.max(...options.connections));
-  const tally = await startTally(options.executable, place, null, {
-    TALLY_REPORTING_DB_MAX_CONNS: connections,
-  });
+  const tally = await startTally(options.executable, place);
   const session = new Session(tally);
+  // Tally's own server has no room for so many clients beside it: pgbench has one of the same making, that idles else.
+  const room = String(20 + Math.max(...options.connections));
+  const other = await startTally(options.executable, place, null, { TALLY_REPORTING_DB_MAX_CONNS: room });
+  const plainSession = new Session(other);
   try {
     console.log(
       `${machineLine()}; Bun ${Bun.version}, PostgreSQL ${await session.serverVersion()}, ${version}`,
@@ -104,7 +104,7 @@ export async function benchSmall(executable: string, args: readonly string[]): P
       `${await session.durability()}; one event a request, ${options.repeats} runs of ${options.seconds} s`,
     );
     const scripts = writeScripts(place);
-    await session.prepare(BATCHES);
+    for (const each of [session, plainSession]) await each.prepare(BATCHES);
     await reset(session.db);
     await measureApi(tally, session, 8, 2);
     const rows: string[][] = [];
@@ -114,9 +114,9 @@ export async function benchSmall(executable: string, args: readonly string[]): P
       for (let repeat = 0; repeat < options.repeats; repeat++) {
         await reset(session.db);
         api.push(await measureApi(tally, session, connections, options.seconds));
-        await reset(session.db);
-        await addKnown(session.db);
-        plain.push(await runPgbench(session, scripts, connections, options.seconds));
+        await reset(plainSession.db);
+        await addKnown(plainSession.db);
+        plain.push(await runPgbench(plainSession, scripts, connections, options.seconds));
       }
       const rates = api.map(({ rate }) => rate);
       const rate = median(plain.map((run) => run.rate));
@@ -139,8 +139,8 @@ export async function benchSmall(executable: string, args: readonly string[]): P
     const cpu = ["CPU µs tally", "postgres", "client"];
     console.log(`\n## Requests of one event\n\n${markdownTable([...head, ...cpu], rows)}`);
   } finally {
-    await session.close();
-    await tally.stop();
+    for (const each of [session, plainSession]) await each.close();
+    for (const each of [tally, other]) await each.stop();
     rmSync(place, { recursive: true, force: true });
   }
 }
