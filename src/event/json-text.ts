@@ -5,6 +5,8 @@
  * All functions expect text that `JSON.parse` has accepted, and therefore check no syntax.
  */
 
+import { decimalOf, growthOf } from "./decimal.ts";
+
 /** A half-open range [start, end) of a text. */
 export interface Span {
   readonly start: number;
@@ -175,46 +177,6 @@ export function scrubNul(text: string): string {
   return from === 0 ? text : out + text.slice(from);
 }
 
-/** A decimal number taken apart: `0.digits × 10^point`, with no leading or trailing zero in digits. */
-interface Decimal {
-  readonly negative: boolean;
-  /** Empty for zero. */
-  readonly digits: string;
-  readonly exponent: number;
-  readonly point: number;
-  /** Fractional digits that PostgreSQL's numeric keeps: it remembers trailing zeros. */
-  readonly scale: number;
-}
-
-function decimalOf(number: string): Decimal {
-  const negative = number.charCodeAt(0) === MINUS;
-  const e = number.search(/[eE]/);
-  const mantissa = number.slice(negative ? 1 : 0, e === -1 ? number.length : e);
-  const exponent = e === -1 ? 0 : Number(number.slice(e + 1));
-  const dot = mantissa.indexOf(".");
-  const whole = dot === -1 ? mantissa : mantissa.slice(0, dot);
-  const fraction = dot === -1 ? "" : mantissa.slice(dot + 1);
-  const all = whole + fraction;
-  let first = 0;
-  while (first < all.length && all.charCodeAt(first) === 0x30) first++;
-  let last = all.length;
-  while (last > first && all.charCodeAt(last - 1) === 0x30) last--;
-  return {
-    negative,
-    digits: all.slice(first, last),
-    exponent,
-    point: whole.length - first + exponent,
-    scale: Math.max(0, fraction.length - exponent),
-  };
-}
-
-/** PostgreSQL's numeric holds this many digits before the decimal point … */
-const MAX_WHOLE_DIGITS = 131_072;
-/** … and this many after it. */
-const MAX_SCALE = 16_383;
-/** No number that fits has a larger exponent, but for zeros, whose exponents the database bounds elsewhere. */
-const MAX_EXPONENT = 150_000;
-
 /** What the database would make of an item: how deep it nests, and how its numbers come out. */
 export interface Measure {
   /** Levels of containers, the item's own being 1. */
@@ -223,49 +185,101 @@ export interface Measure {
   readonly overflow: string | null;
   /** Characters that the numbers grow by when exponents are spelled out (`1e9` → `1000000000`). */
   readonly growth: number;
+  /** The value of the item's member `payload`; null where there is none. */
+  readonly payload: Span | null;
+  /** The value of the payload's member `size`; null where there is none. */
+  readonly size: Span | null;
 }
 
-/** Measures a value's text in one pass. */
+/** Measures a value's text in one pass. Of members that stand twice the last one counts. */
 export function measure(text: string): Measure {
   let depth = 0;
   let deepest = 0;
   let overflow: string | null = null;
   let growth = 0;
+  let payload: Span | null = null;
+  let size: Span | null = null;
+  /** How deep inside the members are that are looked at: 1 in the item, 2 in its payload, 0 anywhere else. */
+  let wanted = 0;
+  /** Whether a string that stands here is a key. */
+  let atKey = false;
+  let payloadFrom = -1;
+  let sizeFrom = -1;
   let i = 0;
+  /** A member of the item or of its payload ends at `i`. */
+  const memberEnds = () => {
+    if (depth === 2 && sizeFrom >= 0) {
+      size = { start: sizeFrom, end: spaceBefore(text, i) };
+      sizeFrom = -1;
+    } else if (depth === 1 && payloadFrom >= 0) {
+      payload = { start: payloadFrom, end: spaceBefore(text, i) };
+      payloadFrom = -1;
+    }
+  };
   while (i < text.length) {
     const code = text.charCodeAt(i);
     if (code === QUOTE) {
-      i = stringEnd(text, i);
+      const end = stringEnd(text, i);
+      if (atKey && depth === wanted) {
+        const name = depth === 1 ? "payload" : "size";
+        const isNamed = keyIs(text, i, end, name);
+        i = skipSpace(text, skipSpace(text, end) + 1);
+        if (isNamed && depth === 1) {
+          payloadFrom = i;
+          size = null;
+        } else if (isNamed) sizeFrom = i;
+        atKey = false;
+      } else i = end;
       continue;
     }
     if (code === BRACE_OPEN || code === BRACKET_OPEN) {
       depth++;
       if (depth > deepest) deepest = depth;
-    } else if (code === BRACE_CLOSE || code === BRACKET_CLOSE) depth--;
-    else if (isDigit(code) || code === MINUS) {
+      if (code === BRACE_OPEN && (depth === 1 || (depth === 2 && i === payloadFrom))) {
+        wanted = depth;
+        atKey = true;
+      }
+    } else if (code === BRACE_CLOSE || code === BRACKET_CLOSE) {
+      if (depth === wanted) {
+        memberEnds();
+        wanted--;
+        atKey = false;
+      }
+      depth--;
+    } else if (code === COMMA) {
+      if (depth === wanted) {
+        memberEnds();
+        atKey = true;
+      }
+    } else if (isDigit(code) || code === MINUS) {
       const numberEnd = literalEnd(text, i);
-      const length = numberEnd - i;
       // Only an exponent or sheer length can carry a number past the bounds.
-      if (length > 1_000 || hasExponent(text, i, numberEnd)) {
+      if (numberEnd - i > 1_000 || hasExponent(text, i, numberEnd)) {
         const number = text.slice(i, numberEnd);
-        const decimal = decimalOf(number);
-        const whole = decimal.digits === "" ? 1 : Math.max(1, decimal.point);
-        const tooLarge =
-          whole > MAX_WHOLE_DIGITS || decimal.scale > MAX_SCALE || Math.abs(decimal.exponent) > MAX_EXPONENT;
-        if (tooLarge) overflow ??= number.slice(0, 40);
-        else growth += Math.max(0, writtenLength(decimal, whole) - length);
+        const grown = growthOf(number);
+        if (grown === null) overflow ??= number.slice(0, 40);
+        else growth += grown;
       }
       i = numberEnd;
       continue;
     }
     i++;
   }
-  return { depth: deepest, overflow, growth };
+  return { depth: deepest, overflow, growth, payload, size };
 }
 
-/** How many characters the database writes the number with. */
-function writtenLength({ negative, digits, scale }: Decimal, whole: number): number {
-  return (negative && digits !== "" ? 1 : 0) + whole + (scale > 0 ? 1 + scale : 0);
+/** Where the white space before `at` begins. */
+function spaceBefore(text: string, at: number): number {
+  let i = at;
+  while (isSpace(text.charCodeAt(i - 1))) i--;
+  return i;
+}
+
+/** Whether the key between the quotes at `at` and before `end` reads `name`. */
+function keyIs(text: string, at: number, end: number, name: string): boolean {
+  const length = end - at - 2;
+  if (length === name.length) return text.startsWith(name, at + 1);
+  return length > name.length && keyAt(text, at, end) === name;
 }
 
 function hasExponent(text: string, start: number, end: number): boolean {

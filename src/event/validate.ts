@@ -15,7 +15,7 @@ import {
 } from "./bounds.ts";
 import { type Category, categorize } from "./event.ts";
 import { type Instant, parseInstant } from "./instant.ts";
-import { measure } from "./json-text.ts";
+import type { Measure } from "./json-text.ts";
 
 /** An event that broke no rule, its payload still being text of the request. */
 export interface ValidEvent {
@@ -52,12 +52,17 @@ function kindOf(value: unknown): string {
  *
  * @param item the parsed item, for its text members and types
  * @param text the item's own text: bounds on bytes, nesting and numbers are decided on what will be stored
+ * @param measured what `measure` makes of the text
  * @returns the event, or the faults
  */
-export function validateEvent(item: unknown, text: string): ValidEvent | readonly string[] {
+export function validateEvent(
+  item: unknown,
+  text: string,
+  measured: Measure,
+): ValidEvent | readonly string[] {
   if (!isJsonObject(item)) return [`the item must be a JSON object, got ${kindOf(item)}`];
   const faults: string[] = [];
-  measureItem(text, faults);
+  checkMeasure(text, measured, faults);
   if (faults.length === 0 && holdsLoneSurrogate(item, text)) {
     faults.push("the item carries a lone surrogate, which is no Unicode text");
   }
@@ -91,11 +96,10 @@ export function validateEvent(item: unknown, text: string): ValidEvent | readonl
   return { eventId, timestamp, eventType, platform, cloud, resourceType, resourceId, projectId, state, size };
 }
 
-function measureItem(text: string, faults: string[]): void {
+function checkMeasure(text: string, { depth, overflow, growth }: Measure, faults: string[]): void {
   // A UTF-16 unit is at most three bytes of UTF-8: most items need no counting.
   const bytes = text.length * 3 <= ITEM_MAX_BYTES ? text.length : byteLength(text);
   if (bytes > ITEM_MAX_BYTES) faults.push(`the item must be at most ${ITEM_MAX_BYTES} bytes, got ${bytes}`);
-  const { depth, overflow, growth } = measure(text);
   if (depth > ITEM_MAX_DEPTH)
     faults.push(`the item must nest at most ${ITEM_MAX_DEPTH} levels deep, got ${depth}`);
   if (overflow !== null) faults.push(`the item carries a number that cannot be stored: ${overflow}`);

@@ -5,12 +5,10 @@
 import type { Database } from "../database/connection.ts";
 import { faultOf } from "../database/faults.ts";
 import { transaction } from "../database/transaction.ts";
-import type { Source } from "../event/event.ts";
 import { itemsOf } from "../event/json-text.ts";
-import type { ValidEvent } from "../event/validate.ts";
 import { sizeSchemas, type TypeKey } from "../resource-types/queries.ts";
 import { compileSizeSchema, SchemaRefused } from "../resource-types/registry.ts";
-import type { EventLabels, Metrics } from "../telemetry/metrics.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { sizeNames, type TypeOfCloud } from "./queries.ts";
 import {
   type Candidate,
@@ -284,33 +282,33 @@ export function count(
   stored: Stored,
   unvalidated: ReadonlySet<number>,
 ): void {
-  const accepted = new Set(stored.accepted.map(({ index }) => index));
-  metrics.countIngested(stored.accepted.map(({ event }) => eventLabels(event, sender.source)));
-  const sums = new Map<string, { platform: string; resourceType: string; count: number }>();
-  const duplicates = new Map<string, number>();
-  for (const { index, event } of candidates) {
-    if (!accepted.has(index)) duplicates.set(event.cloud, (duplicates.get(event.cloud) ?? 0) + 1);
-    else if (unvalidated.has(index)) {
-      const { platform, resourceType } = event;
-      const key = pairKey(platform, resourceType);
-      sums.set(key, { platform, resourceType, count: (sums.get(key)?.count ?? 0) + 1 });
-    }
+  metrics.countIngested(stored.accepted, sender.source);
+  const sums = new Map<string, TypeKey & { count: number }>();
+  for (const { index, event } of unvalidated.size === 0 ? [] : stored.accepted) {
+    if (!unvalidated.has(index)) continue;
+    const { platform, resourceType } = event;
+    const key = pairKey(platform, resourceType);
+    sums.set(key, { platform, resourceType, count: (sums.get(key)?.count ?? 0) + 1 });
   }
   for (const { platform, resourceType, count } of sums.values())
     metrics.countUnvalidated(platform, resourceType, count);
-  for (const [cloud, count] of duplicates) metrics.eventsDeduplicated.inc({ cloud }, count);
-  for (const [cloud, count] of stored.replays) if (count > 0) metrics.projectionReplays.inc({ cloud }, count);
+  for (const [cloud, count] of duplicatesOf(candidates, stored.accepted))
+    metrics.countDuplicates(cloud, count);
+  for (const [cloud, count] of stored.replays) if (count > 0) metrics.countReplays(cloud, count);
   // The label is the credential's cloud: what a refused item claims must not become a label.
   const cloud = sender.scope?.cloud ?? "";
   for (const { kind } of refusals) metrics.eventsRejected.inc({ cloud, reason: kind });
 }
 
-function eventLabels(event: ValidEvent, source: Source): EventLabels {
-  return {
-    platform: event.platform,
-    cloud: event.cloud,
-    resource_type: event.resourceType,
-    event_type: event.eventType,
-    source,
-  };
+/** How many of the candidates were stored already, by cloud. */
+function duplicatesOf(
+  candidates: readonly Candidate[],
+  accepted: readonly Candidate[],
+): ReadonlyMap<string, number> {
+  const duplicates = new Map<string, number>();
+  if (accepted.length === candidates.length) return duplicates;
+  const positions = new Set(accepted.map(({ index }) => index));
+  for (const { index, event } of candidates)
+    if (!positions.has(index)) duplicates.set(event.cloud, (duplicates.get(event.cloud) ?? 0) + 1);
+  return duplicates;
 }

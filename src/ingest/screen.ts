@@ -6,7 +6,7 @@
  */
 
 import { byteLength, ECHO_MAX_BYTES, IDENTIFIER_MAX_BYTES } from "../event/bounds.ts";
-import { hasNul, membersOf, memberText, type Span } from "../event/json-text.ts";
+import { hasNul, measure, membersOf, type Span } from "../event/json-text.ts";
 import type { ValidEvent } from "../event/validate.ts";
 import { isJsonObject, validateEvent } from "../event/validate.ts";
 
@@ -26,8 +26,6 @@ export interface Candidate {
   readonly event: ValidEvent;
   /** The item's JSON text as it came. */
   readonly text: string;
-  /** The item's members within its text. */
-  readonly members: ReadonlyMap<string, Span>;
   /** The payload as the database shall read it; null for a delete without one. */
   readonly payload: string | null;
   /** The size's text, digit for digit; null where the event reports none. */
@@ -67,15 +65,19 @@ export function screenItem(
   };
   if (hasNul(text))
     return refuse("schema", "schema: the item carries a NUL character, which cannot be stored");
-  const event = validateEvent(item, text);
+  const measured = measure(text);
+  const event = validateEvent(item, text, measured);
   if (!("eventId" in event)) return refuse("schema", `schema: ${event.join("; ")}`);
   if (scope !== null && (event.platform !== scope.platform || event.cloud !== scope.cloud)) {
     return refuse("scope", "scope", { platform: event.platform, cloud: event.cloud });
   }
-  const { members } = membersOf(text, 0);
-  const payload = sliceOf(text, members, "payload");
-  const sizeText = payload === null || event.size === null ? null : memberText(payload, "size");
-  return { index, event, text, members, payload, sizeText };
+  return {
+    index,
+    event,
+    text,
+    payload: sliceOf(text, measured.payload),
+    sizeText: event.size === null ? null : sliceOf(text, measured.size),
+  };
 }
 
 /** The whole characters within the bound: a refusal is answered with it, and must not echo a whole payload. */
@@ -98,10 +100,9 @@ function namedCloud(item: unknown): string | null {
   return cloud === "" || byteLength(cloud) > IDENTIFIER_MAX_BYTES ? null : cloud;
 }
 
-/** A member's text; null where it is absent or JSON's null. */
-function sliceOf(text: string, members: ReadonlyMap<string, Span>, name: string): string | null {
-  const span = members.get(name);
-  if (span === undefined) return null;
+/** A value's text; null where it is absent or JSON's null. */
+function sliceOf(text: string, span: Span | null): string | null {
+  if (span === null) return null;
   const value = text.slice(span.start, span.end);
   return value === "null" ? null : value;
 }

@@ -59,26 +59,18 @@ export async function storeRequests(
 ): Promise<Stored[]> {
   const all: Candidate[] = [];
   const letters: DeadLetter[] = [];
-  /** By position among all items: whose it is, and what it is there. */
-  const origins = new Map<number, { accepted: Candidate[]; candidate: Candidate }>();
-  const accepted: Candidate[][] = [];
+  /** Where each request's items begin among all items. */
+  const begins: number[] = [];
   let before = 0;
   for (const request of requests) {
-    const own: Candidate[] = [];
-    accepted.push(own);
-    for (const candidate of request.candidates) {
-      const index = before + candidate.index;
-      all.push(before === 0 ? candidate : { ...candidate, index });
-      origins.set(index, { accepted: own, candidate });
-    }
+    begins.push(before);
+    for (const candidate of request.candidates)
+      all.push(before === 0 ? candidate : { ...candidate, index: before + candidate.index });
     letters.push(...deadLetters(request, before));
     before += request.candidates.length + request.refusals.length;
   }
   const { stored, writes } = await openEvents(tx, sender.source, all);
-  for (const { index } of stored.accepted) {
-    const origin = origins.get(index);
-    if (origin !== undefined) origin.accepted.push(origin.candidate);
-  }
+  const accepted = requests.length === 1 ? [stored.accepted] : ownAccepted(requests, begins, stored.accepted);
   if (letters.length > 0) {
     const credential = sender.scope === null ? null : { id: sender.actor, ...sender.scope };
     writes.push(() => insertDeadLetters(tx, sender.source, credential, letters));
@@ -88,6 +80,18 @@ export async function storeRequests(
   await together(writes);
   const none = new Map<string, number>();
   return accepted.map((own, n) => ({ accepted: own, replays: n === 0 ? stored.replays : none }));
+}
+
+/** Each request's own candidates among those accepted of all. */
+function ownAccepted(
+  requests: readonly Screened[],
+  begins: readonly number[],
+  accepted: readonly Candidate[],
+): Candidate[][] {
+  const positions = new Set(accepted.map(({ index }) => index));
+  return requests.map(({ candidates }, n) =>
+    candidates.filter(({ index }) => positions.has((begins[n] ?? 0) + index)),
+  );
 }
 
 /** The candidates' events, and the rows that follow from them. */

@@ -4,13 +4,12 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
-/** The labels of one accepted event. */
-export interface EventLabels {
+/** What an accepted event is counted by. */
+export interface CountedEvent {
   readonly platform: string;
   readonly cloud: string;
-  readonly resource_type: string;
-  readonly event_type: string;
-  readonly source: string;
+  readonly resourceType: string;
+  readonly eventType: string;
 }
 
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -142,6 +141,9 @@ export function createMetrics() {
 
   const ingestedLabels = new LabelSets();
   const unvalidatedLabels = new LabelSets();
+  const platformLabels = new LabelSets();
+  const pairLabels = new LabelSets();
+  const cloudLabels = new LabelSets();
 
   return {
     registry,
@@ -163,27 +165,47 @@ export function createMetrics() {
     syncWithheld,
 
     /** Counts a batch's accepted events: summed up by label set first, since a batch has few different ones. */
-    countIngested(events: Iterable<EventLabels>): void {
-      const sums = new Map<string, { labels: EventLabels; count: number }>();
-      for (const event of events) {
-        const key = `${event.platform}\0${event.cloud}\0${event.resource_type}\0${event.event_type}\0${event.source}`;
+    countIngested(accepted: Iterable<{ readonly event: CountedEvent }>, source: string): void {
+      const sums = new Map<string, { event: CountedEvent; count: number }>();
+      for (const { event } of accepted) {
+        const key = `${event.eventType}\0${event.resourceType}\0${event.platform}\0${event.cloud}`;
         const sum = sums.get(key);
-        if (sum === undefined) sums.set(key, { labels: event, count: 1 });
+        if (sum === undefined) sums.set(key, { event, count: 1 });
         else sum.count++;
       }
-      for (const [key, { labels, count }] of sums) {
-        const { platform, cloud, source } = labels;
-        const { resource_type, event_type } = ingestedLabels.admit(key)
-          ? labels
-          : { resource_type: "other", event_type: "other" };
-        eventsIngested.inc({ platform, cloud, resource_type, event_type, source }, count);
+      for (const [key, { event, count }] of sums) {
+        const admitted = ingestedLabels.admit(`${source}\0${key}`);
+        const pairAdmitted = pairLabels.admit(`${event.platform}\0${event.cloud}`);
+        eventsIngested.inc(
+          {
+            platform: pairAdmitted ? event.platform : "other",
+            cloud: pairAdmitted ? event.cloud : "other",
+            resource_type: admitted ? event.resourceType : "other",
+            event_type: admitted ? event.eventType : "other",
+            source,
+          },
+          count,
+        );
       }
+    },
+
+    /** Counts items that were stored already. Clouds are bounded where no credential bounds them. */
+    countDuplicates(cloud: string, count: number): void {
+      eventsDeduplicated.inc({ cloud: cloudLabels.admit(cloud) ? cloud : "other" }, count);
+    },
+
+    /** Counts histories that were replayed. */
+    countReplays(cloud: string, count: number): void {
+      projectionReplays.inc({ cloud: cloudLabels.admit(cloud) ? cloud : "other" }, count);
     },
 
     /** Counts sizes that no schema checked. */
     countUnvalidated(platform: string, resourceType: string, count = 1): void {
       const resource_type = unvalidatedLabels.admit(`${platform}\0${resourceType}`) ? resourceType : "other";
-      unvalidatedSize.inc({ platform, resource_type }, count);
+      unvalidatedSize.inc(
+        { platform: platformLabels.admit(platform) ? platform : "other", resource_type },
+        count,
+      );
     },
   };
 }

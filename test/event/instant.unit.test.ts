@@ -82,3 +82,29 @@ describe("instants as they are answered", () => {
     );
   });
 });
+
+// What was read and written last is remembered by its second.
+test("instants of one second, one after the other", () => {
+  const noon = 20_513n * 86_400_000_000n + 43_200_000_000n;
+  const at = (rest: string) => parseInstant(`2026-03-01T12:00:00${rest}`);
+  const micros = ["Z", ".5Z", ".000001Z", ".1234567Z", "z", ".120000Z", "+01:00", ".25-00:30", "Z"].map(at);
+  expect(micros).toEqual(
+    [0n, 500_000n, 1n, 123_456n, 0n, 120_000n, -3_600_000_000n, 1_800_250_000n, 0n].map((more) =>
+      instantFromMicros(String(noon + more)),
+    ),
+  );
+  for (const rest of [".Z", ".1x3Z", ".-1Z", ".12", "1Z", ".1 Z", "", " Z", ".1234567x", "Z\n"])
+    expect(typeof at(rest)).toBe("string");
+  const written = [0n, 1n, 10n, 500_000n, 120_000n, 1_000_000n, -1n].map((more) =>
+    formatInstant(instantFromMicros(String(noon + more))),
+  );
+  expect(written).toEqual([
+    "2026-03-01T12:00:00Z",
+    "2026-03-01T12:00:00.000001Z",
+    "2026-03-01T12:00:00.00001Z",
+    "2026-03-01T12:00:00.5Z",
+    "2026-03-01T12:00:00.12Z",
+    "2026-03-01T12:00:01Z",
+    "2026-03-01T11:59:59.999999Z",
+  ]);
+});

@@ -133,3 +133,35 @@ describe("equal values have one canonical text", () => {
     expect(canonicalJson(a)).not.toBe(canonicalJson(b));
   });
 });
+
+describe("where an item's payload and its size stand", () => {
+  test.each([
+    ['{"payload":{"size":{"n":1}}}', '{"size":{"n":1}}', '{"n":1}'],
+    [
+      '{ "a" : 1 , "payload" : { "state":"x" , "size" : { "n": [1 , 2] } } , "b":2 }',
+      '{ "state":"x" , "size" : { "n": [1 , 2] } }',
+      '{ "n": [1 , 2] }',
+    ],
+    [
+      '{"payload":{"provider":{"size":{"n":2}},"state":"size"}}',
+      '{"provider":{"size":{"n":2}},"state":"size"}',
+      null,
+    ],
+    ['{"size":{"n":3},"other":{"size":4,"payload":5}}', null, null],
+    ['{"other":["payload",{"payload":1}],"payload":null}', "null", null],
+    ['{"payload":["size",{"size":1}]}', '["size",{"size":1}]', null],
+    // The last one counts, as it does for JSON.parse.
+    ['{"payload":{"size":{"n":1}},"payload":{"state":"x"}}', '{"state":"x"}', null],
+    ['{"payload":{"size":1,"size" : {"n":2} }}', '{"size":1,"size" : {"n":2} }', '{"n":2}'],
+    ['{"payloa\\u0064":{"\\u0073ize":{"n":7}}}', '{"\\u0073ize":{"n":7}}', '{"n":7}'],
+    ['{"payload":{"a":"}\\"{","size":"s"}}', '{"a":"}\\"{","size":"s"}', '"s"'],
+    ["[]", null, null],
+    ['[{"payload":{"size":1}}]', null, null],
+    ['"payload"', null, null],
+  ])("%s", (text, payload, size) => {
+    const found = measure(text);
+    const slice = (span: { start: number; end: number } | null) =>
+      span === null ? null : text.slice(span.start, span.end);
+    expect([slice(found.payload), slice(found.size)]).toEqual([payload, size]);
+  });
+});
