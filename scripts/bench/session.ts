@@ -49,7 +49,8 @@ export class Session {
   /** The server's process. */
   readonly postmaster: number;
 
-  constructor(tally: RunningTally) {
+  /** @param tally whose server it is */
+  constructor(tally: Pick<RunningTally, "dataDir">) {
     this.socketDirectory = join(tally.dataDir, "run");
     this.databaseUrl = `postgres://tally@/tally?host=${encodeURIComponent(this.socketDirectory)}`;
     this.db = openPool({ url: this.databaseUrl }, { maxConnections: 1, applicationName: "bench" });

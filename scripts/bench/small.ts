@@ -8,6 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
+import { openEmbedded } from "../../src/database/embedded/embedded.ts";
+import { migrateUp } from "../../src/database/migrations.ts";
+import { packPostgres } from "../pack-postgres.ts";
 import { linesOf, parseLine } from "./contract.ts";
 import { fixed, markdownTable, median, quantile, spread } from "./figures.ts";
 import { cpuSeconds, cpuSecondsWithChildren, machineLine } from "./machine.ts";
@@ -92,10 +95,13 @@ export async function benchSmall(executable: string, args: readonly string[]): P
   chmodSync(place, 0o755);
   const tally = await startTally(options.executable, place);
   const session = new Session(tally);
-  // Tally's own server has no room for so many clients beside it: pgbench has one of the same making, that idles else.
-  const room = String(20 + Math.max(...options.connections));
-  const other = await startTally(options.executable, place, null, { TALLY_REPORTING_DB_MAX_CONNS: room });
-  const plainSession = new Session(other);
+  // Tally's own server has no room for so many clients beside it: pgbench has one of the same making.
+  await packPostgres();
+  const dataDir = join(place, "plain");
+  const maxConnections = 20 + Math.max(...options.connections);
+  const plainServer = await openEmbedded({ dataDir, maxConnections, role: "command" });
+  const plainSession = new Session({ dataDir });
+  await migrateUp(plainSession.db);
   try {
     console.log(
       `${machineLine()}; Bun ${Bun.version}, PostgreSQL ${await session.serverVersion()}, ${version}`,
@@ -140,7 +146,8 @@ export async function benchSmall(executable: string, args: readonly string[]): P
     console.log(`\n## Requests of one event\n\n${markdownTable([...head, ...cpu], rows)}`);
   } finally {
     for (const each of [session, plainSession]) await each.close();
-    for (const each of [tally, other]) await each.stop();
+    await plainServer.stop();
+    await tally.stop();
     rmSync(place, { recursive: true, force: true });
   }
 }
