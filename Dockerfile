@@ -14,8 +14,6 @@ COPY --from=build /src/dist/tally /usr/local/bin/tally
 COPY --from=build /src/LICENSE /usr/share/doc/tally/LICENSE
 USER tally
 ENV TALLY_DATA_DIR=/var/lib/tally
-# The runtime sizes its heap by the machine's memory; told a smaller one, it collects sooner.
-ENV BUN_JSC_forceRAMSize=536870912
 VOLUME /var/lib/tally
 EXPOSE 8080
 # Requests in flight have ten seconds, and then PostgreSQL stops cleanly: stop with `docker stop -t 60`.

@@ -39,6 +39,23 @@ describe("from an empty machine", () => {
   );
 
   test(
+    "the heap is bounded without anybody setting anything, and an operator's own bound stands",
+    async () => {
+      const bound = (pid: number) =>
+        readFileSync(`/proc/${pid}/environ`, "utf8")
+          .split("\0")
+          .find((variable) => variable.startsWith("BUN_JSC_forceRAMSize="));
+      const served = await serve(at);
+      expect(bound(served.pid)).toBe("BUN_JSC_forceRAMSize=536870912");
+      expect(await served.stop()).toBe(0);
+      const told = await serve(at, { BUN_JSC_forceRAMSize: "805306368" });
+      expect(bound(told.pid)).toBe("BUN_JSC_forceRAMSize=805306368");
+      expect(await told.stop()).toBe(0);
+    },
+    MINUTE,
+  );
+
+  test(
     "a credential is made while nothing serves; stdout is the token alone",
     async () => {
       const made = await tally(at, "credential", "create", "--platform", "openstack", "--cloud", "c1");
