@@ -9,6 +9,7 @@ import { itemsOf } from "../event/json-text.ts";
 import { sizeSchemas, type TypeKey } from "../resource-types/queries.ts";
 import { compileSizeSchema, SchemaRefused } from "../resource-types/registry.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { findCulprits } from "./culprits.ts";
 import { sizeNames, type TypeOfCloud } from "./queries.ts";
 import {
   type Candidate,
@@ -232,46 +233,6 @@ function refusalsOf(candidates: readonly Candidate[], culprits: ReadonlyMap<numb
       },
     ];
   });
-}
-
-/** Halves the batch, storing nothing, until each item that the database refuses stands alone. */
-async function findCulprits(
-  db: Database,
-  sender: Sender,
-  candidates: readonly Candidate[],
-  store: Store,
-): Promise<Map<number, string>> {
-  const why = await refusalOf(db, sender, { candidates, refusals: [] }, store);
-  const [first] = candidates;
-  if (why === null || first === undefined) return new Map();
-  if (candidates.length === 1) return new Map([[first.index, why]]);
-  const middle = candidates.length >> 1;
-  const left = await findCulprits(db, sender, candidates.slice(0, middle), store);
-  const right = await findCulprits(db, sender, candidates.slice(middle), store);
-  return new Map([...left, ...right]);
-}
-
-/** Thrown to roll a trial back. */
-class TrialOver extends Error {}
-
-/** Why the database refuses these items; null where it takes them. Nothing stays. */
-async function refusalOf(
-  db: Database,
-  sender: Sender,
-  batch: Screened,
-  store: Store,
-): Promise<string | null> {
-  try {
-    await transaction(db, async (tx) => {
-      await store(tx, sender, batch);
-      throw new TrialOver();
-    });
-  } catch (error) {
-    if (error instanceof TrialOver) return null;
-    if (faultOf(error) === "data" && error instanceof Error) return error.message;
-    throw error;
-  }
-  return null;
 }
 
 /** Counts what was stored, was stored already, and was refused. */

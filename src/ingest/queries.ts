@@ -75,6 +75,51 @@ export async function eventsOfTransaction(
   return new Set(rows.map(({ i }) => i));
 }
 
+/**
+ * Which of the candidates the events table refuses, by position, and why. Each is tried by itself, inside the database;
+ * those that it takes are stored, so that the caller rolls back.
+ * @throws for a role that may make no temporary function (42501)
+ */
+export async function refusedEvents(
+  tx: Transaction,
+  source: Source,
+  candidates: readonly Candidate[],
+): Promise<Map<number, string>> {
+  await tx.unsafe(`
+    CREATE FUNCTION pg_temp.tally_refused(items json, source text) RETURNS TABLE (refused int, why text)
+    LANGUAGE plpgsql AS $$
+    DECLARE
+      item record;
+    BEGIN
+      FOR item IN SELECT value ->> 'c' AS cloud, (value ->> 'i')::int AS i, value ->> 'e' AS event
+                    FROM json_array_elements(items)
+      LOOP
+        BEGIN
+          INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type,
+                              resource_id, project_id, source, payload)
+          SELECT e.at, now() + item.i * interval '1 microsecond', e.id, e.t, e.p, item.cloud, e.rt, e.r, e.pr,
+                 tally_refused.source, e.pl
+          FROM json_to_record(item.event::json)
+            AS e(at timestamptz, id text, t text, p text, rt text, r text, pr text, pl jsonb)
+          ON CONFLICT DO NOTHING;
+        EXCEPTION WHEN data_exception OR integrity_constraint_violation OR program_limit_exceeded THEN
+          refused := item.i;
+          why := SQLERRM;
+          RETURN NEXT;
+        END;
+      END LOOP;
+    END $$`);
+  // Each event is a text within the array: what no json can be must not fail the others.
+  const items = candidates.map((candidate) => ({
+    c: candidate.event.cloud,
+    i: candidate.index,
+    e: eventJson(candidate),
+  }));
+  const rows: { refused: number; why: string }[] = await tx`
+    SELECT refused, why FROM pg_temp.tally_refused(${JSON.stringify(items)}::text::json, ${source}::text)`;
+  return new Map(rows.map(({ refused, why }) => [refused, why]));
+}
+
 /** A refused item to keep. */
 export interface DeadLetter {
   readonly index: number;

@@ -5,6 +5,7 @@ import { scrubNul } from "../../src/event/json-text.ts";
 import { type TestServer, testServer } from "../support/server.ts";
 import { HOSTILE_ITEMS } from "./hostile-items.ts";
 import { itemText } from "./items.ts";
+import { ingestItems } from "./record.ts";
 
 let server: TestServer;
 let token: string;
@@ -123,6 +124,40 @@ test("the database's own refusal of one item is found, told, and fails nobody el
         reason: "schema: the database cannot store the item: value out of range",
       })),
     });
+  } finally {
+    await server.db.db.unsafe("DROP TRIGGER test_refuse ON events; DROP FUNCTION test_refuse();");
+  }
+});
+
+test("a database that refuses hundreds of items is asked no more often than for one", async () => {
+  await server.db.db.unsafe(`
+    CREATE FUNCTION test_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF NEW.resource_id LIKE 'cursed%' THEN RAISE EXCEPTION 'value out of range' USING ERRCODE = '22003'; END IF;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER test_refuse BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION test_refuse();`);
+  let begun = 0;
+  const counting = new Proxy(server.db.db, {
+    get(db, name) {
+      const value: unknown = Reflect.get(db, name);
+      if (name === "begin") begun++;
+      return typeof value === "function" ? value.bind(db) : value;
+    },
+  });
+  try {
+    const items = Array.from({ length: 1000 }, (_, n) =>
+      itemText(n % 2 === 1 ? { resource_id: `"cursed-${n}"`, event_id: `"many-${n}"` } : {}),
+    );
+    const { accepted, rejected } = await ingestItems(counting, items, "os-1");
+    expect([accepted, rejected.length]).toEqual([500, 500]);
+    expect(rejected[499]).toEqual({
+      index: 999,
+      event_id: "many-999",
+      reason: "schema: the database cannot store the item: value out of range",
+    });
+    // The batch, the one trial, and the batch without them.
+    expect(begun).toBe(3);
   } finally {
     await server.db.db.unsafe("DROP TRIGGER test_refuse ON events; DROP FUNCTION test_refuse();");
   }
