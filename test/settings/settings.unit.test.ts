@@ -282,7 +282,7 @@ test("a database URL's faults never quote it", () => {
     ],
     [
       "postgres://u:s3cret@h/d?pool=3",
-      "has the parameter pool, which is not one of host, port, user, password, dbname, sslmode, options",
+      "has the parameter pool, which is not one of host, port, user, password, dbname, sslmode, options, pooler",
     ],
     ["postgres://u:%zz@h/d", "holds a percent sign that encodes nothing"],
     ["postgres://u:s3cret@h:0/d", "has a port that is not 1 to 65535"],
