@@ -43,6 +43,11 @@ const NASTY = [
 /** Text that keeps its meaning wherever in a URL it stands. */
 const encoded = encodeURIComponent;
 
+/** A segment of a path. Empty ones, `.` and `..` never get to the server: a URL is parsed without them. */
+function segment(text: string): string {
+  return /^\.{0,2}$/.test(text) ? "%20" : encoded(text.toWellFormed());
+}
+
 /** Seldom true. */
 const seldom = fc.integer({ min: 0, max: 19 }).map((n) => n === 0);
 
@@ -93,8 +98,7 @@ function pathOf(contract: Contract, operation: Operation, known: Known): fc.Arbi
     .tuple(...inPath.map((parameter) => parameterText(contract, parameter, known)))
     .map((values) =>
       inPath.reduce(
-        (path, { name }, at) =>
-          path.replace(`{${name}}`, encoded((values[at] ?? "").toWellFormed()) || "%20"),
+        (path, { name }, at) => path.replace(`{${name}}`, () => segment(values[at] ?? "")),
         operation.path,
       ),
     );
