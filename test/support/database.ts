@@ -2,7 +2,7 @@
  * Real PostgreSQL for tests: one server a run, started by the preload, and one database a test file, copied from a
  * migrated template. TALLY_TEST_DB_URL names another server to use instead.
  */
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { packPostgres } from "../../scripts/pack-postgres.ts";
@@ -28,38 +28,31 @@ export interface TestDatabase {
 /** The run's server. */
 interface TestServer {
   readonly embedded: EmbeddedDatabase | null;
-  readonly directory: string | null;
   readonly admin: Database;
   readonly template: string;
   urlOf(database: string): string;
 }
 
-const PREFIX = "tally-test-";
 let running: Promise<TestServer> | null = null;
-/** For the synchronous end of an interrupted run. */
-let started: { directory: string; pool: Database } | null = null;
 let made = 0;
 
-/** What runs that were killed left behind; a directory carries its run's process id. */
-function sweep(): void {
-  for (const name of readdirSync(tmpdir())) {
-    const pid = /^tally-test-(\d+)-/.exec(name)?.[1];
-    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
-    rmSync(join(tmpdir(), name), { recursive: true, force: true });
-  }
+/** Removes a directory when this process has ended, in whatever way: not every way leaves it time to do so itself. */
+function removeAtEnd(directory: string): void {
+  const script = 'tail --pid="$0" -f /dev/null; sleep 1; rm -rf -- "$1"';
+  const command = ["sh", "-c", script, String(process.pid), directory];
+  Bun.spawn(command, { stdio: ["ignore", "ignore", "ignore"], detached: true }).unref();
 }
 
 async function startServer(): Promise<TestServer> {
   const external = process.env.TALLY_TEST_DB_URL;
   const template = `tally_template_${process.pid}`;
   let embedded: EmbeddedDatabase | null = null;
-  let directory: string | null = null;
   let urlOf: (database: string) => string;
   if (external === undefined) {
-    sweep();
     await packPostgres();
-    directory = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
+    const directory = mkdtempSync(join(tmpdir(), `tally-test-${process.pid}-`));
     chmodSync(directory, 0o755);
+    removeAtEnd(directory);
     // A test's data need not survive a power cut.
     const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
     embedded = await openEmbedded({ dataDir: directory, maxConnections: 230, role: "command", settings });
@@ -76,13 +69,12 @@ async function startServer(): Promise<TestServer> {
     };
   }
   const admin = openPool({ url: external ?? urlOf("postgres") }, { maxConnections: 2 });
-  if (directory !== null) started = { directory, pool: admin };
   await admin.unsafe(`DROP DATABASE IF EXISTS ${template} WITH (FORCE)`);
   await admin.unsafe(`CREATE DATABASE ${template}`);
   const pool = openPool({ url: urlOf(template) }, { maxConnections: 1 });
   await migrateUp(pool);
   await pool.close({ timeout: 0 });
-  return { embedded, directory, admin, template, urlOf };
+  return { embedded, admin, template, urlOf };
 }
 
 function server(): Promise<TestServer> {
@@ -128,19 +120,12 @@ export async function startTestServer(): Promise<void> {
   await server();
 }
 
-/** Stops the run's server and removes its directory. */
+/** Stops the run's server. */
 export async function stopTestServer(): Promise<void> {
   if (running === null) return;
-  const { embedded, directory, admin, template } = await running;
+  const { embedded, admin, template } = await running;
   running = null;
-  started = null;
   if (embedded === null) await admin.unsafe(`DROP DATABASE IF EXISTS ${template} WITH (FORCE)`);
   await admin.close({ timeout: 0 });
   await embedded?.stop();
-  if (directory !== null) rmSync(directory, { recursive: true, force: true });
-}
-
-/** The same when there is no time to wait: the server itself ends with this process (see `runAs`). */
-export function abandonTestServer(): void {
-  if (started !== null) rmSync(started.directory, { recursive: true, force: true });
 }
