@@ -8,9 +8,9 @@ import {
   reply,
   type ServiceRequest,
   seconds,
-  seesAll,
   sortedQuery,
 } from "./service.ts";
+import { seesAll } from "./token.ts";
 import { uuid, type World } from "./world.ts";
 
 /** The highest microversion's second part: 3.70. */

@@ -8,8 +8,8 @@ import {
   reply,
   type ServiceRequest,
   seconds,
-  seesAll,
 } from "./service.ts";
+import { seesAll } from "./token.ts";
 import { hexId, type World } from "./world.ts";
 
 /** glance's page where none is asked for. */

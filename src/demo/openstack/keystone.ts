@@ -2,16 +2,8 @@
 import { formatInstant, type Instant } from "../../event/instant.ts";
 import type { Project, User } from "./model.ts";
 import { type Reply, reply, type ServiceName, type ServiceRequest } from "./service.ts";
+import type { Token } from "./token.ts";
 import { DEFAULT_DOMAIN, hexId, type World } from "./world.ts";
-
-/** A token as the services see it. */
-export interface Token {
-  readonly value: string;
-  readonly user: User;
-  readonly project: Project;
-  readonly roles: readonly string[];
-  readonly expiresAt: Instant;
-}
 
 /** Where the services are, as the catalog tells it. */
 export interface Catalog {

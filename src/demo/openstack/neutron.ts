@@ -1,14 +1,8 @@
 /** neutron: versions and floating IPs. */
 import type { FloatingIp } from "./model.ts";
 import { indexBehind } from "./ordered.ts";
-import {
-  type AuthorizedRequest,
-  type Reply,
-  reply,
-  type ServiceRequest,
-  seconds,
-  seesAll,
-} from "./service.ts";
+import { type AuthorizedRequest, type Reply, reply, type ServiceRequest, seconds } from "./service.ts";
+import { seesAll } from "./token.ts";
 import { uuid, type World } from "./world.ts";
 
 const NETWORK = uuid("the public network");

@@ -9,9 +9,9 @@ import {
   reply,
   type ServiceRequest,
   seconds,
-  seesAll,
   sortedQuery,
 } from "./service.ts";
+import { seesAll } from "./token.ts";
 import { hexId, type World } from "./world.ts";
 
 /** The highest microversion's second part: 2.93. */

@@ -8,8 +8,8 @@ import {
   reply,
   type ServiceRequest,
   seconds,
-  seesAll,
 } from "./service.ts";
+import { seesAll } from "./token.ts";
 import { uuid, type World } from "./world.ts";
 
 /** The versions, which need no token. @returns null for any other path */

@@ -1,6 +1,6 @@
 /** What the fake services have in common: how they are asked, and how they page. */
 import { formatInstant, type Instant } from "../../event/instant.ts";
-import type { Token } from "./keystone.ts";
+import type { Token } from "./token.ts";
 import type { World } from "./world.ts";
 
 export const SERVICES = ["keystone", "nova", "cinder", "neutron", "glance", "octavia"] as const;
@@ -38,11 +38,6 @@ export function reply(status: number, body: unknown, headers: Readonly<Record<st
 /** The largest page of nova, cinder, glance and octavia, whatever is asked for, where nothing else is configured. */
 const MOST_A_PAGE = 1_000;
 
-/** Whether the token sees what is not its project's, by its roles: an admin of everything, or of this service. */
-export function seesAll(token: Token, service: "compute" | "volume" | "network" | "image" | "load-balancer") {
-  return token.roles.includes("admin") || token.roles.includes(`${service}-admin`);
-}
-
 /** The page size that is asked for, within what the service allows; where none is, `usual` or the most. */
 export function limitOf(world: World, query: URLSearchParams, usual = Number.POSITIVE_INFINITY): number {
   const most = world.pageLimit ?? MOST_A_PAGE;
@@ -62,6 +57,3 @@ export function sortedQuery(query: URLSearchParams, marker: string): string {
 export function seconds(instant: Instant): string {
   return formatInstant(instant).slice(0, 19);
 }
-
-/** A handler of one service's requests. */
-export type Service = (world: World, request: ServiceRequest) => Reply;
