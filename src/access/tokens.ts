@@ -37,10 +37,11 @@ export function sameSecret(a: string, b: string): boolean {
 }
 
 /**
- * The token of an `Authorization: Bearer …` header: the scheme in any case, then exactly one token.
+ * The token of an `Authorization: Bearer …` header: the scheme in any case, then exactly one token. Any visible ASCII
+ * is taken, more than RFC 6750 has: an operator may choose such an internal token, and the setting takes it.
  * @returns null where the header is absent, of another scheme, or holds anything but one token. A header sent
- *   twice arrives joined by a comma, which no token holds.
+ *   twice arrives joined by a comma and a space, which no token holds.
  */
 export function bearerToken(header: string | null): string | null {
-  return header === null ? null : (/^bearer +([A-Za-z0-9\-._~+/]+=*)$/i.exec(header)?.[1] ?? null);
+  return header === null ? null : (/^bearer +([!-~]+)$/i.exec(header)?.[1] ?? null);
 }

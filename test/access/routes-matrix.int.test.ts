@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { revoke } from "../../src/access/credentials.ts";
 import { tokenSha256 } from "../../src/access/tokens.ts";
+import { readSettings } from "../../src/settings.ts";
 import { type TestServer, testServer } from "../support/server.ts";
 
 let server: TestServer;
@@ -147,6 +148,18 @@ describe("callers", () => {
     expect((await rebuild(closed, tokens.internal)).status).toBe(401);
     expect((await rebuild(closed, "null")).status).toBe(401);
     await closed.stop();
+  });
+
+  test("an internal token of any characters that the setting takes is let in", async () => {
+    const env = { TALLY_REPORTING_INTERNAL_TOKEN: "pa=s:w!o@r{d},~" };
+    const { auth } = readSettings(env);
+    const chosen = await testServer({ db: server.db, settings: { auth } });
+    const answer = await chosen.request("/internal/projection/rebuild", {
+      method: "POST",
+      token: env.TALLY_REPORTING_INTERNAL_TOKEN,
+    });
+    expect(answer.status).toBe(200);
+    await chosen.stop();
   });
 
   test("with the checks switched off everybody is everything", async () => {

@@ -328,6 +328,30 @@ describe("every route", () => {
     }
   });
 
+  test("takes live tokens of the scheme that the document names, and no others", async () => {
+    const { db } = server.db;
+    const ingest = await server.credentials.ingest("openstack", "os-gone");
+    const api = await server.credentials.project(["00000000-0000-4000-8000-000000000003"]);
+    await db`UPDATE ingest_credentials SET revoked_at = now() WHERE cloud = 'os-gone'`;
+    await db`UPDATE api_tokens SET revoked_at = now() WHERE token_sha256 = sha256(${api}::text::bytea)`;
+    for (const [name, { security, requestBody }] of operations()) {
+      const [method = "", path = ""] = name.split(" ");
+      const scheme = Object.keys(security[0] ?? {})[0];
+      if (scheme === undefined) continue;
+      const others = Object.entries(tokens).filter(([other]) => other !== scheme);
+      const refused = await Promise.all(others.map(([, make]) => make()));
+      for (const token of [undefined, ...refused, ingest, api]) {
+        const answer = await server.request(path.replace(/\{\w+\}/g, "x"), {
+          method,
+          ...(token === undefined ? {} : { token }),
+          ...(requestBody === undefined ? {} : { body: "{}" }),
+        });
+        expect([answer.status, answer.headers.get("www-authenticate")], name).toEqual([401, "Bearer"]);
+        expect(await answer.json(), name).toMatchObject({ type: "urn:tally:error:unauthorized" });
+      }
+    }
+  });
+
   test("with a body refuses a member that the document doesn't name", async () => {
     for (const [name, { requestBody }] of operations()) {
       const [method = "", path = ""] = name.split(" ");
