@@ -33,11 +33,13 @@ function postmasterPid(dataDir: string): number {
 
 describe("a running server", () => {
   const directory = temporaryDirectory();
+  // Nothing of it is there: neither the data directory nor the one that holds it.
+  const dataDir = join(directory.path, "srv/tally");
   let server: EmbeddedDatabase;
   const notices: string[] = [];
   beforeAll(async () => {
     // Real settings: fsync stays on.
-    server = await ownServer(directory.path, { settings: {}, notice: (text) => notices.push(text) });
+    server = await ownServer(dataDir, { settings: {}, notice: (text) => notices.push(text) });
   }, 60_000);
   afterAll(async () => {
     await server.stop();
@@ -45,7 +47,7 @@ describe("a running server", () => {
   });
 
   test("says that it made a database", () => {
-    expect(notices).toEqual([`a new database is made in ${directory.path}`]);
+    expect(notices).toEqual([`a new database is made in ${dataDir}`]);
   });
 
   for (const [setting, value] of [
@@ -66,7 +68,7 @@ describe("a running server", () => {
   }
 
   test("does not listen on TCP", () => {
-    const { pid } = { pid: postmasterPid(directory.path) };
+    const { pid } = { pid: postmasterPid(dataDir) };
     const sockets =
       readFileSync(`/proc/${pid}/net/tcp`, "utf8") + readFileSync(`/proc/${pid}/net/tcp6`, "utf8");
     const inodes = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
@@ -79,21 +81,26 @@ describe("a running server", () => {
 
   test("its socket lies in a directory of mode 0700, and the data too", () => {
     expect(statSync(server.target.socketDirectory).mode & 0o777).toBe(0o700);
-    expect(statSync(clusterOf(directory.path)).mode & 0o777).toBe(0o700);
+    expect(statSync(clusterOf(dataDir)).mode & 0o777).toBe(0o700);
+  });
+
+  test("its directory is closed to others; one above it that had to be made is open, so that its own user gets through", () => {
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+    expect(statSync(join(directory.path, "srv")).mode & 0o777).toBe(0o777 & ~process.umask());
   });
 
   test("does not run as root", () => {
-    const status = readFileSync(`/proc/${postmasterPid(directory.path)}/status`, "utf8");
+    const status = readFileSync(`/proc/${postmasterPid(dataDir)}/status`, "utf8");
     const uid = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]);
     expect(uid).toBe(
-      process.getuid?.() === 0 ? statSync(clusterOf(directory.path)).uid : (process.getuid?.() ?? -1),
+      process.getuid?.() === 0 ? statSync(clusterOf(dataDir)).uid : (process.getuid?.() ?? -1),
     );
     expect(uid).not.toBe(0);
   });
 
   test("keeps failing statements and their values out of its log", async () => {
     await expect(ask(server, "SELECT 'geheim'::int")).rejects.toThrow("invalid input syntax");
-    expect(readFileSync(join(directory.path, "postgres.log"), "utf8")).not.toContain("geheim");
+    expect(readFileSync(join(dataDir, "postgres.log"), "utf8")).not.toContain("geheim");
   });
 });
 

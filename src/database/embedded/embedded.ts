@@ -14,7 +14,7 @@ import {
   statSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { SocketTarget } from "../address.ts";
 import { openPool } from "../pool.ts";
 import { type Account, closedTo, handOver, serverAccount } from "./account.ts";
@@ -57,6 +57,8 @@ export interface EmbeddedDatabase {
 function prepareDirectory(dataDir: string): { dataDir: string; account: Account | null } {
   let account: Account | null;
   try {
+    // The mode is its own alone: the server's user, where that isn't whoever makes it, has to get through those above.
+    mkdirSync(dirname(dataDir), { recursive: true });
     const made = mkdirSync(dataDir, { recursive: true, mode: 0o700 }) !== undefined;
     account = serverAccount(clusterOf(dataDir));
     const ours = made || readdirSync(dataDir).length === 0 || existsSync(join(dataDir, "tally.lock"));
