@@ -309,6 +309,7 @@ describe("the lock", () => {
     const lock = takeLock(directory.path, holder, null);
     expect(takeLock(directory.path, holder, null)).toBeNull();
     expect(readHolder(directory.path)).toEqual(holder);
+    expect(readdirSync(directory.path).sort()).toEqual(["holder.json", "tally.lock"]);
     lock?.release();
     expect(readHolder(directory.path)).toBeNull();
     const again = takeLock(directory.path, holder, null);

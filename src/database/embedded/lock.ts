@@ -54,8 +54,8 @@ export function takeLock(dataDir: string, holder: Holder, account: Account | nul
   try {
     lock = new Sqlite(path);
     lock.run("PRAGMA busy_timeout = 0");
-    // Nothing is ever written: no journal beside the lock.
-    lock.run("PRAGMA journal_mode = OFF");
+    // Nothing is ever written: no journal beside the lock. (Bun's SQLite ignores OFF.)
+    lock.run("PRAGMA journal_mode = MEMORY");
     lock.run("BEGIN EXCLUSIVE");
   } catch (error) {
     lock?.close();
