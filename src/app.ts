@@ -3,6 +3,7 @@ import { type TSchema, TypeGuard } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import * as accessModels from "./access/model.ts";
 import { auditRoutes } from "./access/routes.ts";
+import { countingTransactions } from "./database/counted-pool.ts";
 import * as deadLetterModels from "./dead-letters/model.ts";
 import { deadLetterRoutes } from "./dead-letters/routes.ts";
 import { docsRoutes } from "./http/docs.ts";
@@ -49,8 +50,10 @@ const MODELS: readonly TSchema[] = [
 );
 
 /** Composes the app over its services. It listens to nothing yet. */
-export function createApp(services: Services): App {
-  const { db, settings, log, metrics } = services;
+export function createApp(given: Services): App {
+  const { settings, log, metrics } = given;
+  const db = countingTransactions(given.db, (by) => metrics.transactions.inc(by));
+  const services = { ...given, db };
   metrics.poolMax.set(settings.database.maxConnections);
   const health = createHealth({
     probe: async () => (await probeDatabase(db)) ?? services.hindrance?.() ?? null,

@@ -89,6 +89,11 @@ export function createMetrics() {
     help: "How many connections to the database this process opens at most.",
     registers,
   });
+  const transactions = new Gauge({
+    name: "tally_db_transactions",
+    help: "Transactions of requests that are open or wait for a connection; with more than there are connections, some wait.",
+    registers,
+  });
   const ready = new Gauge({
     name: "tally_ready",
     help: "1 while the database answers, takes writes and has this version's schema; 0 otherwise.",
@@ -155,6 +160,7 @@ export function createMetrics() {
     currentResources,
     httpDuration,
     poolMax,
+    transactions,
     ready,
     syncRuns,
     syncReconciled,

@@ -113,6 +113,7 @@ describe("/metrics", () => {
       "tally_current_resources",
       "tally_http_request_duration_seconds",
       "tally_db_pool_max_connections",
+      "tally_db_transactions",
     ]) {
       expect(text).toContain(`# TYPE ${name} `);
     }
@@ -131,6 +132,32 @@ describe("/metrics", () => {
     const document: { paths: object } = JSON.parse(await (await own.request("/openapi.json")).text());
     expect(Object.keys(document.paths)).not.toContain("/metrics");
     await own.stop();
+  });
+
+  test("tells how many transactions are open or wait, and forgets those that are over", async () => {
+    const db = await testDatabase();
+    const own = await testServer({ db });
+    const token = await own.credentials.ingest("openstack", "os-prod");
+    const open = async () => {
+      const text = await own.metrics.registry.getSingleMetricAsString("tally_db_transactions");
+      return Number(/^tally_db_transactions (\d+)$/m.exec(text)?.[1]);
+    };
+    const post = (body: string) => own.request("/api/v1/events", { method: "POST", token, body });
+    const other = await db.db.reserve();
+    await other`BEGIN`;
+    await other`LOCK TABLE rejected_events IN EXCLUSIVE MODE`;
+    const waiting = [post('["refused"]'), post('["refused"]')];
+    while ((await open()) < 2) await Bun.sleep(10);
+    await other`COMMIT`;
+    other.release();
+    for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
+    expect(await open()).toBe(0);
+    // Nor does one stay that fails.
+    await db.db`ALTER TABLE audit_log RENAME TO gone`;
+    expect((await post('["refused"]')).status).toBe(500);
+    expect(await open()).toBe(0);
+    await own.stop();
+    await db.drop();
   });
 
   test("counts a batch as it was judged", async () => {
@@ -198,10 +225,41 @@ describe("/metrics", () => {
   });
 });
 
-test("a log line of a request holds no token and no payload", () => {
+test("what is logged of a request holds no token, nothing of its body and nothing of its query", async () => {
+  const token = await server.credentials.ingest("openstack", "os-prod");
+  const { admin } = server.credentials;
+  const item = (more: object) => ({
+    event_id: "hush-id",
+    timestamp: "2026-03-01T08:00:00Z",
+    event_type: "volume.create.end",
+    platform: "openstack",
+    cloud: "os-prod",
+    resource_type: "volume",
+    resource_id: "hush-resource",
+    project_id: "hush-project",
+    payload: { state: "hush-state", size: { size_gb: 10, type: "hush-type" }, note: "hush-note" },
+    ...more,
+  });
+  // Stored, stored already, refused, out of scope; and a body that is no JSON.
+  const batch = [
+    item({}),
+    item({}),
+    item({ payload: { note: "hush-refused" } }),
+    item({ cloud: "hush-cloud" }),
+  ];
+  for (const [path, init] of [
+    ["/api/v1/events", { method: "POST", token, body: JSON.stringify(batch) }],
+    ["/api/v1/events", { method: "POST", token, body: '{"hush' }],
+    ["/api/v1/events?project_id=hush-filter", { token: admin }],
+    ["/api/v1/events?hush=1", { token: admin }],
+    ["/api/v1/resources/os-prod/volume/hush-resource/lifecycle", { token: admin }],
+  ] as const) {
+    expect((await server.request(path, init)).status).toBeLessThan(500);
+  }
   const text = JSON.stringify(server.logged);
-  expect(server.logged.length).toBeGreaterThan(3);
-  expect(text).not.toContain("tly_a_0");
+  expect(server.logged.length).toBeGreaterThan(8);
+  expect(text).not.toContain("hush");
+  expect(text).not.toContain("tly_");
 });
 
 /** A server over any database; testServer would want to write credentials into it. */
