@@ -1,6 +1,7 @@
 /** Issuing and revoking what callers identify themselves with, each with its audit row. */
 import type { Database } from "../database/connection.ts";
 import { transaction } from "../database/transaction.ts";
+import { IDENTIFIER_MAX_BYTES, VIRTUAL_PLATFORMS } from "../event/bounds.ts";
 import { writeAudit } from "./audit.ts";
 import {
   insertApiToken,
@@ -26,9 +27,6 @@ export class CredentialRefused extends Error {
 
 /** Every project of a token is a branch of each list that it reads. */
 const MAX_PROJECTS = 1_000;
-/** Events' platforms and clouds are bounded alike. */
-const MAX_NAME_BYTES = 512;
-const VIRTUAL_PLATFORMS = new Set(["meta", "partner"]);
 
 /**
  * Issues the credential of one collector: it may write events of that platform and cloud, and no others.
@@ -44,9 +42,9 @@ export async function issueCredential(
     ["platform", platform],
     ["cloud", cloud],
   ] as const) {
-    checkText(name, value, MAX_NAME_BYTES);
+    checkText(name, value, IDENTIFIER_MAX_BYTES);
     if (VIRTUAL_PLATFORMS.has(value)) {
-      throw new CredentialRefused(`${name}: "${value}" is a virtual platform, which never carries resources`);
+      throw new CredentialRefused(`${name}: "${value}" is a virtual ${name}, which never carries resources`);
     }
   }
   checkDescription(description);

@@ -7,7 +7,6 @@ import { type AuditEntry, writeAudit } from "../access/audit.ts";
 import type { Transaction } from "../database/connection.ts";
 import type { Instant } from "../event/instant.ts";
 import { count, type Pipeline, takeThrough } from "../ingest/pipeline.ts";
-
 import { type Screened, type Sender, type Stored, scopeViolations, storeEvents } from "../ingest/store.ts";
 import { Problem } from "../problem.ts";
 import {

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
+import { VIRTUAL_PLATFORMS } from "../event/bounds.ts";
 import { formatInstant } from "../event/instant.ts";
 import { memberText } from "../event/json-text.ts";
 import { ETAG_HEADER, NOT_MODIFIED, tagged } from "../http/etag.ts";
@@ -14,8 +15,6 @@ import { Problem } from "../problem.ts";
 import { RegisterResourceType, ResourceType, ResourceTypeList } from "./model.ts";
 import { findType, listTypes, type RegisteredType } from "./queries.ts";
 import { registerType } from "./register.ts";
-
-const VIRTUAL_PLATFORMS = new Set(["meta", "partner"]);
 
 const EXAMPLE = {
   platform: "openstack",

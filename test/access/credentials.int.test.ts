@@ -90,7 +90,7 @@ describe("an ingest credential", () => {
     ],
     [
       { platform: "openstack", cloud: "partner" },
-      'cloud: "partner" is a virtual platform, which never carries resources',
+      'cloud: "partner" is a virtual cloud, which never carries resources',
     ],
     [{ platform: "", cloud: "eu1" }, "platform: must be 1 to 512 bytes, got 0"],
     [{ platform: "ü".repeat(257), cloud: "eu1" }, "platform: must be 1 to 512 bytes, got 514"],
