@@ -2,7 +2,8 @@
 import type { Instant } from "../../src/event/instant.ts";
 import { ingest, type Pipeline } from "../../src/ingest/pipeline.ts";
 import type { ConfiguredCloud } from "../../src/reconcile/adapter.ts";
-import { type RunServices, runSync } from "../../src/reconcile/run.ts";
+import type { RunServices } from "../../src/reconcile/request.ts";
+import { runSync } from "../../src/reconcile/run.ts";
 import { compareWithTruth, type Verdict } from "./compare.ts";
 import type { FakeCloud } from "./fake-cloud.ts";
 import { later } from "./furnishing.ts";

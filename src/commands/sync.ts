@@ -2,7 +2,8 @@
 import type { Command } from "commander";
 import { formatInstant, type Instant, instantFromMicros, parseInstant } from "../event/instant.ts";
 import { type ConfiguredCloud, RunFailure } from "../reconcile/adapter.ts";
-import { CORRECTIONS_TOLD, type IdentifiedCorrection, runSync, type SyncOutcome } from "../reconcile/run.ts";
+import { CORRECTIONS_TOLD, type IdentifiedCorrection, type SyncOutcome } from "../reconcile/outcome.ts";
+import { runSync } from "../reconcile/run.ts";
 import { readSettings, type Settings } from "../settings.ts";
 import { createLogger } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";

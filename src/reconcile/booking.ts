@@ -9,7 +9,7 @@ import { count, type Pipeline, takeThrough } from "../ingest/pipeline.ts";
 import type { Candidate, Refusal } from "../ingest/screen.ts";
 import { type Sender, type Store, storeBatch } from "../ingest/store.ts";
 import { keyOf } from "../projection/queries.ts";
-import type { Action, Correction } from "./diff.ts";
+import type { Action, Correction } from "./finding.ts";
 import { updateRunStats } from "./queries.ts";
 import { lockNewestEvents } from "./recorded.ts";
 import type { RunStats } from "./stats.ts";

@@ -3,7 +3,7 @@ import type { Queryable, Transaction } from "../database/connection.ts";
 import { instantFromMicros } from "../event/instant.ts";
 import { quote } from "../event/json-text.ts";
 import type { LocalKey } from "../projection/queries.ts";
-import type { RecordedResource } from "./diff.ts";
+import type { RecordedResource } from "./finding.ts";
 
 interface Row {
   readonly rt: string;

@@ -6,7 +6,8 @@
 import type { Instant } from "../event/instant.ts";
 import { type ConfiguredCloud, RunFailure } from "./adapter.ts";
 import { lastStarts } from "./queries.ts";
-import { CLOCK_SKEW, CloudHeld, type RunServices, runUnlessDone } from "./run.ts";
+import type { RunServices } from "./request.ts";
+import { CLOCK_SKEW, CloudHeld, runUnlessDone } from "./run.ts";
 
 /** A running scheduler. */
 export interface Scheduler {

@@ -1,5 +1,5 @@
 /** What a run counts, as `sync_runs.stats` keeps it. */
-import type { Action, Deferral } from "./diff.ts";
+import type { Action, Deferral } from "./finding.ts";
 
 /** So many errors are told in words; all are counted. */
 const ERRORS_TOLD = 50;

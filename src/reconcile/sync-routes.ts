@@ -11,7 +11,9 @@ import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
 import { RunFailure } from "./adapter.ts";
 import { SyncRequest, SyncResult } from "./model.ts";
-import { CloudHeld, type IdentifiedCorrection, type RunRequest, runSync, type SyncOutcome } from "./run.ts";
+import type { IdentifiedCorrection, SyncOutcome } from "./outcome.ts";
+import type { RunRequest } from "./request.ts";
+import { CloudHeld, runSync } from "./run.ts";
 
 const syncCloud = operation({
   id: "syncCloud",

@@ -2,12 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { formatInstant } from "../../src/event/instant.ts";
 import type { ObservedResource } from "../../src/reconcile/adapter.ts";
-import {
-  Comparison,
-  type ComparisonRules,
-  type Difference,
-  type RecordedResource,
-} from "../../src/reconcile/diff.ts";
+import { Comparison, type ComparisonRules, type Difference } from "../../src/reconcile/diff.ts";
+import type { RecordedResource } from "../../src/reconcile/finding.ts";
 import { ObservedResources } from "../../src/reconcile/observed.ts";
 import { at, ended, instance, LARGE, SMALL } from "./scripted-adapter.ts";
 

@@ -2,7 +2,9 @@
 import type { Database } from "../../src/database/connection.ts";
 import { ingest } from "../../src/ingest/pipeline.ts";
 import type { ConfiguredCloud } from "../../src/reconcile/adapter.ts";
-import { type RunRequest, type RunServices, runSync, type SyncOutcome } from "../../src/reconcile/run.ts";
+import type { SyncOutcome } from "../../src/reconcile/outcome.ts";
+import type { RunRequest, RunServices } from "../../src/reconcile/request.ts";
+import { runSync } from "../../src/reconcile/run.ts";
 import { readSettings, type SyncSettings } from "../../src/settings.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";

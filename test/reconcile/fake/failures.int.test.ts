@@ -1,7 +1,7 @@
 /** Each way in which a cloud can fail: what the run records, what it leaves alone, and that the next one makes it good. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { FaultRule } from "../../../scripts/fake-openstack/faults.ts";
-import type { SyncOutcome } from "../../../src/reconcile/run.ts";
+import type { SyncOutcome } from "../../../src/reconcile/outcome.ts";
 import { type Scene, startScene, TYPES, typesDeleted } from "./scene.ts";
 
 let scene: Scene;

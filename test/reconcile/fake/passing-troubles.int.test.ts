@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { FaultRule } from "../../../scripts/fake-openstack/faults.ts";
 import { later } from "../../../scripts/fake-openstack/furnishing.ts";
-import type { SyncOutcome } from "../../../src/reconcile/run.ts";
+import type { SyncOutcome } from "../../../src/reconcile/outcome.ts";
 import { type TestServer, testServer } from "../../support/server.ts";
 import { CLOUD, type Scene, startScene, TYPES, typesDeleted } from "./scene.ts";
 
