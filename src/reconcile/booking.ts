@@ -64,7 +64,7 @@ export function correctionEvent(run: BookingRun, correction: Correction): string
  *
  * @param stats counts up, and takes what was refused as errors
  * @returns those that were booked, `keep` of them at most
- * @throws what the database throws: then the batches before stay booked, and `stats` says so
+ * @throws what the database throws: then the batches before stay booked, and the run's row alone counts them
  */
 export async function book(
   pipeline: Pipeline,

@@ -88,18 +88,35 @@ export async function updateRunStats(tx: Queryable, id: string, stats: string): 
   await tx`UPDATE sync_runs SET stats = ${stats}::text::jsonb WHERE id = ${id}::text::uuid AND status = 'running'`;
 }
 
-/** Writes a run's end. */
+/** What a run has booked so far: its row and the batches that it counts land together. */
+export async function countsOfRun(
+  db: Queryable,
+  id: string,
+): Promise<{ created: number; updated: number; deleted: number; recent: number } | null> {
+  const rows: { created: number; updated: number; deleted: number; recent: number }[] = await db`
+    SELECT (stats ->> 'created')::int AS created, (stats ->> 'updated')::int AS updated,
+           (stats ->> 'deleted')::int AS deleted, (stats -> 'deferred' ->> 'recent')::int AS recent
+    FROM sync_runs WHERE id = ${id}::text::uuid`;
+  return rows[0] ?? null;
+}
+
+/**
+ * Writes a run's end.
+ * @returns whether it did: a row that says `running` no more is not its run's any more
+ */
 export async function finishRun(
   tx: Queryable,
   id: string,
   status: Exclude<RunStatus, "running">,
   finishedAt: Instant,
   stats: string,
-): Promise<void> {
-  await tx`
+): Promise<boolean> {
+  const rows: unknown[] = await tx`
     UPDATE sync_runs
        SET status = ${status}, finished_at = ${formatInstant(finishedAt)}::text::timestamptz, stats = ${stats}::text::jsonb
-     WHERE id = ${id}::text::uuid AND status = 'running'`;
+     WHERE id = ${id}::text::uuid AND status = 'running'
+    RETURNING id`;
+  return rows.length > 0;
 }
 
 /**

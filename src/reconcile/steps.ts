@@ -18,7 +18,15 @@ import type { Withheld } from "./diff.ts";
 import type { Correction } from "./finding.ts";
 import { messageOf, observeCloud } from "./observe.ts";
 import { CORRECTIONS_TOLD, countRun, logRun, type SyncOutcome } from "./outcome.ts";
-import { closeAbandonedRuns, finishRun, insertRun, lastCompletedStart, replaceSizeNames } from "./queries.ts";
+import {
+  closeAbandonedRuns,
+  countsOfRun,
+  finishRun,
+  insertRun,
+  lastCompletedStart,
+  replaceSizeNames,
+  updateRunStats,
+} from "./queries.ts";
 import type { RunRequest, RunServices } from "./request.ts";
 import { RunStats } from "./stats.ts";
 
@@ -38,6 +46,8 @@ export class Run {
   readonly #booking: BookingRun;
   #stats = new RunStats();
   #compared = false;
+  /** The booking was begun and not brought to its end. */
+  #brokeOff = false;
   #withheld: readonly Withheld[] = [];
   #corrections: readonly Correction[] = [];
 
@@ -86,14 +96,20 @@ export class Run {
     } finally {
       budget.end();
     }
+    if (!dryRun) await this.#close();
     const outcome = this.#outcome(dryRun);
-    if (!dryRun) {
-      const { runId, status, finishedAt, stats } = outcome;
-      await finishRun(this.#services.db, runId, status, finishedAt, stats.json());
-      countRun(this.#services.metrics, outcome, this.#services.now());
-    }
+    if (!dryRun) countRun(this.#services.metrics, outcome, this.#services.now());
     logRun(this.#services.log, outcome);
     return outcome;
+  }
+
+  /** Writes the end into this run's row. */
+  async #close(): Promise<void> {
+    if (this.#brokeOff) await this.#recount();
+    const { db } = this.#services;
+    const { runId, status, finishedAt, stats } = this.#outcome(false);
+    if (await finishRun(db, runId, status, finishedAt, stats.json())) return;
+    this.#stats.fail("its lock was lost, and another run has closed its row");
   }
 
   #outcome(dryRun: boolean): SyncOutcome {
@@ -178,13 +194,29 @@ export class Run {
         this.#stats.fail(`size names: ${messageOf(error)}`);
       }
     }
-    this.#corrections = await book(
-      bookingPipeline(this.#services),
-      this.#booking,
-      difference.corrections,
-      this.#stats,
-      CORRECTIONS_TOLD,
-    );
+    try {
+      await updateRunStats(db, this.#booking.id, this.#stats.json());
+      this.#corrections = await book(
+        bookingPipeline(this.#services),
+        this.#booking,
+        difference.corrections,
+        this.#stats,
+        CORRECTIONS_TOLD,
+      );
+    } catch (error) {
+      this.#brokeOff = true;
+      throw error;
+    }
+  }
+
+  /** What landed of a booking that broke off, its row alone knows: a commit may have failed, or its answer got lost. */
+  async #recount(): Promise<void> {
+    const kept = await countsOfRun(this.#services.db, this.#booking.id);
+    if (kept === null) return;
+    this.#stats.created = kept.created;
+    this.#stats.updated = kept.updated;
+    this.#stats.deleted = kept.deleted;
+    this.#stats.deferred.recent = kept.recent;
   }
 
   /** From when on the cloud is asked what ended: the last completed run's start, and a day at most. */

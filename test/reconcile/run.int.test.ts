@@ -1,6 +1,7 @@
 /** A run, from the lock to its row. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import type { Transaction } from "../../src/database/connection.ts";
 import { ingest } from "../../src/ingest/pipeline.ts";
 import { type ObservedResource, RunFailure } from "../../src/reconcile/adapter.ts";
 import { book, bookingPipeline, correctionEvent } from "../../src/reconcile/booking.ts";
@@ -543,6 +544,78 @@ describe("a run that is cancelled", () => {
       errors: ["the run was cancelled by its caller, while its corrections were booked: all of them were"],
     });
     expect(await booked(database.db)).toHaveLength(2_500);
+  });
+});
+
+describe("a booking that breaks off", () => {
+  test("at a commit that the database refuses: the row counts what landed, and no more", async () => {
+    const services = runServices(database.db);
+    // Created in the order of their ids: the first batch holds i0000 to i0999, the second one the refused one.
+    const ids = Array.from({ length: 1_500 }, (_, i) => `i${String(i).padStart(4, "0")}`);
+    const { cloud } = scriptedCloud(
+      "eu1",
+      ids.map((id) => instance(id)),
+    );
+    await database.db.unsafe(`
+      CREATE FUNCTION disk_is_full() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
+      CREATE CONSTRAINT TRIGGER full_at_commit AFTER INSERT ON current_resources DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.resource_id = 'i1400') EXECUTE FUNCTION disk_is_full()`);
+    try {
+      const { status, stats } = await run(services, cloud);
+      expect(status).toBe("failed");
+      expect(stats).toMatchObject({
+        created: 1_000,
+        errors: ["the database failed: no space left on device"],
+      });
+    } finally {
+      await database.db.unsafe("DROP FUNCTION disk_is_full CASCADE");
+    }
+    expect(await booked(database.db)).toHaveLength(1_000);
+    expect(await syncRuns(database.db)).toMatchObject([{ status: "failed", stats: { created: 1_000 } }]);
+    expect(await services.metrics.registry.metrics()).toContain(
+      'tally_sync_resources_reconciled_total{cloud="eu1",action="create"} 1000',
+    );
+    expect((await run(services, cloud)).stats).toMatchObject({ created: 500, errorCount: 0 });
+  });
+
+  test("after a commit whose answer was lost: the row counts what landed", async () => {
+    const services = runServices(database.db);
+    const { cloud } = scriptedCloud("eu1", [instance("a")]);
+    let answers = 0;
+    const { db } = database;
+    const begin = db.begin.bind(db);
+    // Its row, the size names, the batch: the last one's answer is lost.
+    const losing = spyOn(db, "begin").mockImplementation(
+      async (work: (tx: Transaction) => Promise<unknown>) => {
+        const result = await begin(work);
+        if (++answers < 3) return result;
+        throw Object.assign(new Error("Connection closed"), { code: "ERR_POSTGRES_CONNECTION_CLOSED" });
+      },
+    );
+    try {
+      const { status, stats } = await run(services, cloud);
+      expect(answers).toBe(3);
+      expect({ status, stats }).toMatchObject({
+        status: "failed",
+        stats: { created: 1, errors: ["the database failed: Connection closed"] },
+      });
+    } finally {
+      Object.defineProperty(db, "begin", { value: begin, configurable: true, writable: true });
+    }
+    expect(await booked(database.db)).toHaveLength(1);
+    expect(await syncRuns(database.db)).toMatchObject([{ status: "failed", stats: { created: 1 } }]);
+  });
+
+  test("a run whose row another one has closed meanwhile has failed", async () => {
+    const services = runServices(database.db);
+    const { cloud, script } = scriptedCloud("eu1", [instance("a")]);
+    script.afterListing = async () => {
+      await database.db`UPDATE sync_runs SET status = 'failed', finished_at = now() WHERE status = 'running'`;
+    };
+    const { status, stats } = await run(services, cloud);
+    expect(status).toBe("failed");
+    expect(stats.errors).toEqual(["its lock was lost, and another run has closed its row"]);
   });
 });
 
