@@ -37,7 +37,8 @@ const NEVER = 0;
 
 /** Wraps a router. The result never throws and never rejects. */
 export function envelope({ route, handle, log, metrics }: Inside): Handler {
-  return (request, server) => {
+  return (arrived, server) => {
+    const request = hosted(arrived);
     const given = request.headers.get("x-request-id");
     const requestId = given !== null && REQUEST_ID.test(given) ? given : randomUUID();
     return withRequestId(requestId, async () => {
@@ -45,8 +46,8 @@ export function envelope({ route, handle, log, metrics }: Inside): Handler {
       const path = rawPath(request.url);
       const match = path === null ? null : route(path);
       // While the handler works nothing limits it here: what it waits for is the database, with its own timeouts.
-      server?.timeout(request, bringsBody(request) ? TRANSFER_TIMEOUT_S : NEVER);
-      const bodyArrived = () => server?.timeout(request, NEVER);
+      server?.timeout(arrived, bringsBody(request) ? TRANSFER_TIMEOUT_S : NEVER);
+      const bodyArrived = () => server?.timeout(arrived, NEVER);
       let response: Response;
       try {
         if (path === null) throw refusal([{ loc: "header.host", msg: "is not a host" }]);
@@ -54,7 +55,7 @@ export function envelope({ route, handle, log, metrics }: Inside): Handler {
       } catch (error) {
         response = problemAnswer(error, log);
       }
-      server?.timeout(request, TRANSFER_TIMEOUT_S);
+      server?.timeout(arrived, TRANSFER_TIMEOUT_S);
       finish(response, requestId);
       const seconds = (performance.now() - start) / 1_000;
       const pattern = match?.route.pattern ?? "unknown";
@@ -69,6 +70,15 @@ export function envelope({ route, handle, log, metrics }: Inside): Handler {
       return response;
     });
   };
+}
+
+/**
+ * The request with a host: HTTP/1.0 has none, which is how some load balancers ask for /healthz, and then the server
+ * makes a URL of the path alone. One that names a broken host stays as it is.
+ */
+function hosted(request: Request): Request {
+  if (!request.url.startsWith("/") || (request.headers.get("host") ?? "") !== "") return request;
+  return new Request(`http://localhost${request.url}`, request);
 }
 
 async function answer(

@@ -223,6 +223,20 @@ describe("a connection", () => {
     expect(await rawStatus("GET /plain HTTP/1.1\r\nHost: x\r\n\r\n")).toBe(200);
   });
 
+  test("of HTTP/1.0, or with an empty Host, needs no host: load balancers' health checks name none", async () => {
+    expect(await rawStatus("GET /plain HTTP/1.0\r\n\r\n")).toBe(200);
+    expect(await rawStatus("HEAD /plain HTTP/1.0\r\n\r\n")).toBe(200);
+    expect(await rawStatus("GET /plain HTTP/1.1\r\nHost: \r\n\r\n")).toBe(200);
+    expect(await rawStatus("GET /things/a%2Fb/c HTTP/1.0\r\n\r\n")).toBe(200);
+    expect(await rawStatus("GET /plain?colour=red HTTP/1.0\r\n\r\n")).toBe(400);
+    expect(await rawStatus("GET //plain HTTP/1.0\r\n\r\n")).toBe(404);
+    const type = "Content-Type: application/json\r\n";
+    expect(await rawStatus(`POST /raw HTTP/1.0\r\n${type}Content-Length: 2\r\n\r\n[]`)).toBe(200);
+    expect(await rawStatus(`POST /raw HTTP/1.0\r\n${type}Content-Length: 2\r\n\r\n[x`)).toBe(400);
+    expect(await rawStatus("TRACE /plain HTTP/1.0\r\n\r\n")).toBe(405);
+    expect(await rawStatus("GET /plain HTTP/1.0\r\nContent-Length: 2\r\n\r\n[]")).toBe(200);
+  });
+
   test("with a broken Host is told so", async () => {
     expect(await rawStatus("GET /plain HTTP/1.1\r\nHost: a b{}\r\n\r\n")).toBe(400);
   });
