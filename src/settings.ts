@@ -120,7 +120,7 @@ const TABLE = {
   ),
   internalToken: variable<string | null>(
     "TALLY_REPORTING_INTERNAL_TOKEN",
-    "The bearer token of the internal routes. Unset with the embedded database: made at the first start.",
+    "The bearer token of the internal routes. Unset with the embedded database: made at the first start, in the data directory's file internal-token.",
     null,
     secret,
     "(none)",
