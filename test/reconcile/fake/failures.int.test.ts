@@ -44,12 +44,7 @@ const LISTING = {
 } as const;
 
 describe("a listing that can't be read to its end", () => {
-  const cases: readonly (readonly [
-    string,
-    keyof typeof LISTING,
-    Omit<FaultRule, "service" | "containing">,
-    RegExp,
-  ])[] = [
+  const cases: readonly (readonly [string, keyof typeof LISTING, Omit<FaultRule, "service">, RegExp])[] = [
     [
       "401, even to a new token",
       "floating_ip",
@@ -66,6 +61,18 @@ describe("a listing that can't be read to its end", () => {
       /image: .*429.*3600 s/,
     ],
     ["500", "instance", { fault: { kind: "status", status: 500 } }, /instance: .*500/],
+    [
+      "500 to the listing of what ended, the living ones being read to their end",
+      "instance",
+      { containing: "deleted=true", fault: { kind: "status", status: 500 } },
+      /instance: .*500/,
+    ],
+    [
+      "403 to the hidden images, the others being read to their end",
+      "image",
+      { containing: "os_hidden=true", fault: { kind: "status", status: 403 } },
+      /image: .*403/,
+    ],
     ["503 for ever", "volume", { fault: { kind: "status", status: 503 } }, /volume: .*503/],
     [
       "503 from the second page on",
