@@ -84,6 +84,22 @@ describe("from an empty machine", () => {
   );
 
   test(
+    "with the checks switched off a warning is logged once, and nobody is asked who it is",
+    async () => {
+      const served = await serve(at, { TALLY_REPORTING_AUTH_MODE: "disabled" });
+      expect(served.log.filter(({ level }) => level === "WARN")).toEqual([
+        expect.objectContaining({
+          message:
+            "TALLY_REPORTING_AUTH_MODE=disabled: everybody on this machine may read and write everything",
+        }),
+      ]);
+      expect((await fetch(`${served.url}/api/v1/audit-log`)).status).toBe(200);
+      expect(await served.stop()).toBe(0);
+    },
+    MINUTE,
+  );
+
+  test(
     "a start beside a running one is refused in one line that names it",
     async () => {
       const served = await serve(at);

@@ -249,7 +249,7 @@ describe("stopping", () => {
     await Bun.sleep(100);
     const stopped = other.stop();
     await Bun.sleep(50);
-    expect(other.request("/plain")).rejects.toThrow();
+    await expect(other.request("/plain")).rejects.toThrow();
     expect(await (await slow).text()).toBe("done");
     await stopped;
   });
