@@ -1,6 +1,8 @@
 /** tally config */
+
 import type { Command } from "commander";
 import { explainSettings } from "../settings.ts";
+import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
 export function registerConfig(program: Command): void {
@@ -10,6 +12,6 @@ export function registerConfig(program: Command): void {
     .action(() => {
       const { lines } = explainSettings(process.env);
       const cells = lines.map(({ name, value, source }) => [name, value, source]);
-      console.log(renderTable(["SETTING", "VALUE", "FROM"], cells, styleFor(process.stdout, process.env)));
+      print(renderTable(["SETTING", "VALUE", "FROM"], cells, styleFor(process.stdout, process.env)));
     });
 }

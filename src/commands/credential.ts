@@ -1,10 +1,12 @@
 /** tally credential create | list | revoke: what collectors identify themselves with. */
+
 import type { Command } from "commander";
 import { issueCredential, revoke } from "../access/credentials.ts";
 import { listCredentials } from "../access/queries.ts";
 import { formatInstant } from "../event/instant.ts";
 import { readSettings } from "../settings.ts";
 import { withDatabase } from "./database.ts";
+import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
 /** Who the audit log names for what is done on the command line. */
@@ -27,7 +29,7 @@ export function registerCredential(program: Command): void {
         issueCredential(db, { platform, cloud, description }, ACTOR),
       );
       console.error(`credential ${issued.id} for ${platform} in ${cloud}; its token is not shown again:`);
-      console.log(issued.token);
+      print(issued.token);
     });
 
   credential
@@ -44,7 +46,7 @@ export function registerCredential(program: Command): void {
         row.description ?? "",
       ]);
       const titles = ["ID", "PLATFORM", "CLOUD", "CREATED", "REVOKED", "DESCRIPTION"];
-      console.log(renderTable(titles, cells, styleFor(process.stdout, process.env)));
+      print(renderTable(titles, cells, styleFor(process.stdout, process.env)));
     });
 
   credential
@@ -55,7 +57,7 @@ export function registerCredential(program: Command): void {
         revoke(db, "ingest", id, ACTOR),
       );
       // What was asked for holds either way, so both end well.
-      console.log(
+      print(
         outcome === "revoked"
           ? `credential ${id} revoked`
           : `credential ${id} was revoked already, at ${formatInstant(at)}`,

@@ -1,6 +1,8 @@
 /** tally health: for containers, whose images have no curl. */
+
 import type { Command } from "commander";
 import { readSettings } from "../settings.ts";
+import { print } from "./print.ts";
 
 const TIMEOUT_MS = 5_000;
 /** Where to find a server that listens on every address. */
@@ -25,6 +27,6 @@ export function registerHealth(program: Command): void {
       }
       const text = (await answer.text()).trim();
       if (!answer.ok) throw new Error(`${url} answers ${answer.status}: ${text}`);
-      console.log(text);
+      print(text);
     });
 }

@@ -1,8 +1,10 @@
 /** tally migrate up | status | down */
+
 import { type Command, InvalidArgumentError } from "commander";
 import { migrateDown, migrateUp, migrationStatus } from "../database/migrations.ts";
 import { readSettings } from "../settings.ts";
 import { withRawDatabase } from "./database.ts";
+import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
 function version(text: string): number {
@@ -18,8 +20,8 @@ export function registerMigrate(program: Command): void {
     .description("apply every pending migration")
     .action(async () => {
       const applied = await withRawDatabase(readSettings(process.env), (db) => migrateUp(db));
-      for (const name of applied) console.log(`${name} applied`);
-      if (applied.length === 0) console.log("nothing to apply");
+      for (const name of applied) print(`${name} applied`);
+      if (applied.length === 0) print("nothing to apply");
     });
 
   migrate
@@ -34,7 +36,7 @@ export function registerMigrate(program: Command): void {
         line.appliedAt ?? "",
       ]);
       const titles = ["VERSION", "NAME", "STATE", "APPLIED"];
-      console.log(renderTable(titles, cells, styleFor(process.stdout, process.env)));
+      print(renderTable(titles, cells, styleFor(process.stdout, process.env)));
     });
 
   migrate
@@ -46,7 +48,7 @@ export function registerMigrate(program: Command): void {
       const settings = readSettings(process.env);
       if (options.yes !== true) throw new Error("migrate down loses what the dropped tables hold: add --yes");
       const gone = await withRawDatabase(settings, (db) => migrateDown(db, options.to));
-      for (const name of gone) console.log(`${name} taken back`);
-      if (gone.length === 0) console.log("nothing to take back");
+      for (const name of gone) print(`${name} taken back`);
+      if (gone.length === 0) print("nothing to take back");
     });
 }

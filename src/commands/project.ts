@@ -1,10 +1,12 @@
 /** tally project create-meta | create-partner | list: the registry's virtual projects, and what it holds. */
+
 import type { Command } from "commander";
 import type { Database } from "../database/connection.ts";
 import { pageOfProjects } from "../projects/queries.ts";
 import { createProject } from "../projects/registry.ts";
 import { readSettings } from "../settings.ts";
 import { withDatabase } from "./database.ts";
+import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
 /** Who the audit log names for what is done on the command line. */
@@ -34,7 +36,7 @@ export function registerProject(program: Command): void {
         name ?? "",
       ]);
       const titles = ["ID", "PLATFORM", "CLOUD", "EXTERNAL ID", "CREATED", "NAME"];
-      console.log(renderTable(titles, cells, styleFor(process.stdout, process.env)));
+      print(renderTable(titles, cells, styleFor(process.stdout, process.env)));
     });
 }
 
@@ -52,7 +54,7 @@ function registerCreate(project: Command, platform: "meta" | "partner", descript
       const made = await withDatabase(readSettings(process.env), (db) =>
         createProject(db, { platform, cloud: platform, externalId, name }, null, ACTOR),
       );
-      console.log(made.id);
+      print(made.id);
     });
 }
 

@@ -1,10 +1,12 @@
 /** tally rebuild [--cloud C] [--resource-type T] */
+
 import { SingleBar } from "cli-progress";
 import type { Command } from "commander";
 import { rebuild } from "../projection/rebuild.ts";
 import { countRows } from "../projection/rebuild-queries.ts";
 import { readSettings } from "../settings.ts";
 import { withDatabase } from "./database.ts";
+import { print } from "./print.ts";
 
 export function registerRebuild(program: Command): void {
   program
@@ -33,6 +35,6 @@ export function registerRebuild(program: Command): void {
           bar.stop();
         }
       });
-      console.log(`${replayed} resources replayed`);
+      print(`${replayed} resources replayed`);
     });
 }

@@ -1,10 +1,12 @@
 /** tally token create | list | revoke: what readers and operators identify themselves with. */
+
 import { type Command, Option } from "commander";
 import { issueApiToken, revoke } from "../access/credentials.ts";
 import { listApiTokens, type Role } from "../access/queries.ts";
 import { formatInstant } from "../event/instant.ts";
 import { readSettings } from "../settings.ts";
 import { withDatabase } from "./database.ts";
+import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
 /** Who the audit log names for what is done on the command line. */
@@ -33,7 +35,7 @@ export function registerToken(program: Command): void {
         issueApiToken(db, { role, projectIds, description }, ACTOR),
       );
       console.error(`token ${issued.id} of role ${role}; it is not shown again:`);
-      console.log(issued.token);
+      print(issued.token);
     });
 
   token
@@ -50,7 +52,7 @@ export function registerToken(program: Command): void {
         row.description ?? "",
       ]);
       const titles = ["ID", "ROLE", "PROJECTS", "CREATED", "REVOKED", "DESCRIPTION"];
-      console.log(renderTable(titles, cells, styleFor(process.stdout, process.env)));
+      print(renderTable(titles, cells, styleFor(process.stdout, process.env)));
     });
 
   token
@@ -61,7 +63,7 @@ export function registerToken(program: Command): void {
         revoke(db, "api", id, ACTOR),
       );
       // What was asked for holds either way, so both end well.
-      console.log(
+      print(
         outcome === "revoked"
           ? `token ${id} revoked`
           : `token ${id} was revoked already, at ${formatInstant(at)}`,

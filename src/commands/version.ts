@@ -1,7 +1,9 @@
 /** tally version */
+
 import type { Command } from "commander";
 import manifest from "../../package.json" with { type: "json" };
 import { readNotices } from "../notices.ts";
+import { print } from "./print.ts";
 
 /** This Tally's version. */
 export const VERSION: string = manifest.version;
@@ -12,7 +14,7 @@ export function registerVersion(program: Command): void {
     .description("print the version")
     .option("--notices", "print the licences of the software of others that this executable holds")
     .action(async (options: { notices?: boolean }) => {
-      if (options.notices === true) console.log((await readNotices()).trimEnd());
-      else console.log(VERSION);
+      if (options.notices === true) print((await readNotices()).trimEnd());
+      else print(VERSION);
     });
 }
