@@ -50,8 +50,11 @@ function commandLine(): Command {
 function refusal(error: unknown, words: readonly string[]): string | null {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return null;
-    if (error.code === "commander.help")
-      return `a command is missing: see ${["tally", ...words].join(" ")} --help`;
+    const see = (of: readonly string[]) => `see ${["tally", ...of].join(" ")} --help`;
+    const help = words.indexOf("help");
+    if (error.code === "commander.help" && help !== -1)
+      return `unknown command '${words.at(-1)}': ${see(words.slice(0, help))}`;
+    if (error.code === "commander.help") return `a command is missing: ${see(words)}`;
     return error.message.replace(/^error: /, "");
   }
   return error instanceof Error && error.message !== "" ? error.message : String(error);

@@ -20,6 +20,8 @@ describe("a refusal is one line on stderr, exit code 1, and nothing on stdout", 
       "option '--to <version>' argument '-1' is invalid. It is a migration's number, or 0 for none.",
     ],
     [["credential"], "a command is missing: see tally credential --help"],
+    [["help", "srve"], "unknown command 'srve': see tally --help"],
+    [["migrate", "help", "doen"], "unknown command 'doen': see tally migrate --help"],
   ];
   for (const [args, line] of cases) {
     test(["tally", ...args].join(" "), async () => {
