@@ -83,7 +83,7 @@ const TABLE = {
   httpHost: variable("TALLY_REPORTING_HTTP_HOST", "The address that the API listens on.", "0.0.0.0", host),
   httpPort: variable(
     "TALLY_REPORTING_HTTP_PORT",
-    "The port that the API listens on; 0: any free one, logged at start.",
+    "The port that the API listens on; 0: any free one, logged at start and told on stderr.",
     8080,
     integer(0, 65_535),
   ),

@@ -51,6 +51,8 @@ export function registerServe(program: Command): void {
         port: listening.port,
         database: settings.database.url === null ? `embedded in ${settings.dataDir}` : "external",
       });
+      // Whoever takes any free port has to be told which one it is, however little is logged.
+      if (settings.http.port === 0) console.error(`tally listens on ${listening.url}`);
       const why = await Promise.race([signalled, failed.then(() => null)]);
       if (why === null)
         log.error("the embedded PostgreSQL ended by itself; its last words are in postgres.log");
