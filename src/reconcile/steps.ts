@@ -16,6 +16,7 @@ import type { Held } from "./cloud-lock.ts";
 import { compareWithRecord } from "./comparing.ts";
 import type { Withheld } from "./diff.ts";
 import type { Correction } from "./finding.ts";
+import { collectBehind } from "./garbage.ts";
 import { messageOf, observeCloud } from "./observe.ts";
 import { CORRECTIONS_TOLD, countRun, logRun, type SyncOutcome } from "./outcome.ts";
 import {
@@ -157,6 +158,8 @@ export class Run {
     const { cloud } = this.#booking;
     const since = await this.#deletedSince(db);
     const report = await observeCloud(this.#cloud.adapter, since, this.#stats, signal);
+    const seen = report.observed.size;
+    collectBehind(seen);
     const rules = {
       now: this.#startedAt,
       settleSeconds: settings.sync.settleSeconds,
@@ -165,6 +168,7 @@ export class Run {
       completeTypes: report.completeTypes,
     };
     const difference = await compareWithRecord(db, this.#cloud, report.observed, rules, signal);
+    collectBehind(seen);
     this.#compared = true;
     this.#withheld = difference.withheld;
     this.#stats.deferred.transitional = difference.deferred.transitional;
