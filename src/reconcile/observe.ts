@@ -36,7 +36,10 @@ export async function observeCloud(
     }
     const { resource } = observation;
     const fault = observed.add(resource);
-    if (fault !== null) stats.fail(`${resource.resourceType} ${resource.resourceId}: ${fault}`);
+    if (fault === null) continue;
+    // It is there all the same, and a row of its own would seem to be gone.
+    incomplete.add(resource.resourceType);
+    stats.fail(`${resource.resourceType} ${resource.resourceId}: ${fault}`);
   }
   const completeTypes = new Set(adapter.resourceTypes.filter((type) => !incomplete.has(type)));
   const sizeNames = await readSizeNames(session, stats, signal);

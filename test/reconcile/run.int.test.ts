@@ -227,6 +227,18 @@ describe("not answering is not empty", () => {
   });
 
   test.each([
+    ["without a state", instance("seen", { state: null })],
+    ["under a name that no row can have", instance("s".repeat(513))],
+  ])("a resource that is told of %s leaves its type incomplete: nothing is gone", async (_, told) => {
+    const services = runServices(database.db);
+    await collect(services, created("seen"));
+    const { cloud } = scriptedCloud("eu1", [told]);
+    const outcome = await run(services, cloud);
+    expect(outcome).toMatchObject({ status: "failed", stats: { deleted: 0, errorCount: 1 } });
+    expect(await rows(database.db)).toMatchObject([{ id: "seen", deleted: null }]);
+  });
+
+  test.each([
     [
       "refuses the login",
       (cloud: ScriptedCloud) => (cloud.script.refuses = new RunFailure("Keystone refused: 401")),
