@@ -1,10 +1,15 @@
-/** Every connection is ended by the server, again and again, also in the middle of batches of a thousand. */
+/**
+ * Every connection is ended by the server, again and again, also in the middle of batches of a thousand, and while
+ * Tally is too busy to hear of it: every other time the process is held, so that all of the news comes at once.
+ */
 import type { Drill } from "./drill.ts";
 import { within } from "./drill.ts";
 import { onStage, working } from "./rig/outage.ts";
 import { between } from "./rig/random.ts";
 
 const BACK_MS = 10_000;
+/** For how long the process is held at most. */
+const HELD_MS = 300;
 
 export const backendsTerminated: Drill = {
   name: "backends-terminated",
@@ -20,7 +25,14 @@ export const backendsTerminated: Drill = {
       async (stage) => {
         for (let round = 1; round <= rounds; round++) {
           await Bun.sleep(between(random, 0, 300));
-          terminated += await stage.postgres.terminateBackends(stage.admin);
+          const busy = round % 2 === 0;
+          if (busy) process.kill(stage.tally.pid, "SIGSTOP");
+          try {
+            terminated += await stage.postgres.terminateBackends(stage.admin);
+            if (busy) await Bun.sleep(between(random, 20, HELD_MS));
+          } finally {
+            if (busy) process.kill(stage.tally.pid, "SIGCONT");
+          }
           if (round % 10 === 0) await working(stage.clients, within(plan, BACK_MS));
           if (round % 50 === 0) rig.say(`round ${round} of ${rounds}`);
         }

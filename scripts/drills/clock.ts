@@ -63,7 +63,7 @@ async function run(rig: Rig, plan: Plan) {
     }
     must((await stage.tally.readiness()) === 200, "it is not ready afterwards");
     // Instants are answered in UTC, whatever the time zones.
-    const reader = await stage.tally.command("token", "create", "--role", "read_all");
+    const reader = await stage.tally.readToken();
     const answer = await fetch(`${stage.tally.url}/api/v1/events?limit=1`, {
       headers: { authorization: `Bearer ${reader}` },
     });

@@ -12,7 +12,7 @@ export const databaseDown: Drill = {
     "PostgreSQL is down for five minutes: 503 within 5 s, flat memory, work again within 10 s of its return",
   rounds: { short: 1, long: 1 },
   async run(rig, plan) {
-    const downMs = plan.long ? 300_000 : 2_500;
+    const downMs = plan.long ? 300_000 : 1_500;
     const { outcome, acknowledged, stored } = await onStage(rig, plan, {}, async (stage) => {
       const { tally, clients, postgres } = stage;
       const { pid } = tally;
@@ -31,9 +31,12 @@ export const databaseDown: Drill = {
       mustStayFlat(memory, after, "while the database was down");
       await postgres.start();
       const back = await working(clients, within(plan, BACK_MS));
+      // Also those that were answered last, or not before it was back.
+      const { slowest } = answersOf(clients, down);
+      must(slowest <= within(plan, ANSWER_MS), `an answer took ${slowest} ms`);
       must(tally.pid === pid && tally.runs, "Tally was restarted, or ended");
       await tally.ready(within(plan, BACK_MS));
-      return { ...during, memory, after, back };
+      return { ...during, slowest, memory, after, back };
     });
     return {
       "down (s)": downMs / 1000,

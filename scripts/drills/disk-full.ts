@@ -70,9 +70,10 @@ async function nearlyFull(tally: Tally, clients: Clients, ballast: Ballast, plan
   ballast.leave(LEAST_ROOM - 32 * 2 ** 20);
   await until("it is not ready", within(plan, 15_000), async () => (await tally.readiness()) === 503);
   const full = performance.now();
-  await Bun.sleep(1_000);
-  const { unavailable, cut, slowest } = answersOf(clients, full);
-  must(unavailable > 0 && cut === 0, `${unavailable} answers 503, and ${cut} requests cut off`);
+  const told = () => answersOf(clients, full).unavailable >= clients.count;
+  await until("writes are told of", within(plan, ANSWER_MS), told);
+  const { cut, slowest } = answersOf(clients, full);
+  must(cut === 0, `${cut} requests were cut off`);
   must(slowest <= within(plan, ANSWER_MS), `an answer took ${slowest} ms`);
   must(tally.runs, "Tally ended, with room left");
   ballast.remove();
@@ -81,14 +82,18 @@ async function nearlyFull(tally: Tally, clients: Clients, ballast: Ballast, plan
 }
 
 /** @returns whether the database had to be started again */
-async function full(tally: Tally, clients: Clients, ballast: Ballast): Promise<boolean> {
+async function full(tally: Tally, clients: Clients, ballast: Ballast, plan: Plan): Promise<boolean> {
   ballast.leave(0);
-  await Bun.sleep(2_000);
+  const from = performance.now();
+  const told = () => !tally.runs || answersOf(clients, from).unavailable >= clients.count;
+  await until("writes are told of", within(plan, ANSWER_MS), told);
+  if (plan.long) await Bun.sleep(2_000);
   ballast.remove();
   // A PostgreSQL that found no room for its log has crashed, and Tally ended with it: its supervisor starts it again.
-  const ended = (await tally.ended(2_000)) !== null;
+  const settled = async () => !tally.runs || (await tally.readiness()) === 200;
+  await until("it is ready again, or has ended", BACK_MS, settled);
+  const ended = !tally.runs;
   if (ended) await tally.start();
-  else await tally.ready(BACK_MS);
   await working(clients, BACK_MS);
   return ended;
 }
@@ -116,7 +121,7 @@ async function drill(rig: Rig, plan: Plan) {
       for (let round = 1; round <= rounds; round++) {
         await working(clients);
         back.push(await nearlyFull(tally, clients, ballast, plan));
-        if (await full(tally, clients, ballast)) restarts++;
+        if (await full(tally, clients, ballast, plan)) restarts++;
         rig.say(`round ${round} of ${rounds}`);
       }
       await clients.finish();

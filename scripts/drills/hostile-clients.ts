@@ -4,7 +4,7 @@ import { residentMegabytes } from "../bench/machine.ts";
 import type { Drill, Plan, Rig } from "./drill.ts";
 import { must, thinkMs, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
-import { HOSTILITIES } from "./rig/hostilities.ts";
+import { HOSTILITIES, PATIENT } from "./rig/hostilities.ts";
 import { answersOf, working } from "./rig/outage.ts";
 import { prove } from "./rig/proof.ts";
 import { between } from "./rig/random.ts";
@@ -34,6 +34,12 @@ async function suffer(name: string, url: string, token: string, long: boolean): 
   return said.trim();
 }
 
+/** One after the other, so that each has figures of its own; in a short drill those that only wait wait together. */
+function turns(long: boolean): string[][] {
+  const alone = Object.keys(HOSTILITIES).filter((name) => long || !PATIENT.includes(name));
+  return [...(long ? [] : [[...PATIENT]]), ...alone.map((name) => [name])];
+}
+
 async function run(rig: Rig, plan: Plan) {
   const { long, random } = plan;
   const tally = await Tally.start(rig);
@@ -49,21 +55,21 @@ async function run(rig: Rig, plan: Plan) {
   try {
     await working(clients);
     const before = residentMegabytes(tally.pid).now;
-    let slowest = 0;
-    for (const name of Object.keys(HOSTILITIES)) {
+    for (const names of turns(long)) {
+      const during = names.join(", ");
       const from = performance.now();
-      const what = await suffer(name, tally.url, token, long);
+      const done = await Promise.all(names.map((name) => suffer(name, tally.url, token, long)));
       await working(clients);
       const others = answersOf(clients, from);
-      must(others.cut === 0 && others.unavailable === 0, `others were not served during ${name}`);
+      must(others.cut === 0 && others.unavailable === 0, `others were not served during ${during}`);
       must(
         others.slowest <= within(plan, SERVED_MS),
-        `another's request took ${others.slowest} ms during ${name}`,
+        `another's request took ${others.slowest} ms during ${during}`,
       );
-      slowest = Math.max(slowest, others.slowest);
       const { now } = residentMegabytes(tally.pid);
-      told[name] = `${what}, others ${others.slowest} ms at most`;
-      rig.say(`${name}: ${told[name]}; ${now.toFixed(0)} MB`);
+      for (const [at, name] of names.entries())
+        told[name] = `${done[at]}, others ${others.slowest} ms at most`;
+      rig.say(`${during}: ${done.join(", ")}, others ${others.slowest} ms at most; ${now.toFixed(0)} MB`);
     }
     const { most } = residentMegabytes(tally.pid);
     must(most < before + MEMORY_MB, `memory went from ${before.toFixed(0)} to ${most.toFixed(0)} MB`);

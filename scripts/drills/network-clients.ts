@@ -2,32 +2,15 @@
 import type { Drill, Plan, Rig } from "./drill.ts";
 import { must } from "./drill.ts";
 import { cutting } from "./rig/cutting.ts";
-import { answersOf, onStage, type Stage, working } from "./rig/outage.ts";
+import { onStage, type Stage, whileSo } from "./rig/outage.ts";
 import { FaultyNetwork } from "./rig/proxy.ts";
 
-const BACK_MS = 60_000;
-
 type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Promise<string>;
-
-/** The network is like that for a while. */
-async function whileSo(
-  { clients }: Stage,
-  milliseconds: number,
-  begin: () => void,
-  end: () => void,
-): Promise<string> {
-  begin();
-  const from = performance.now();
-  await Bun.sleep(milliseconds);
-  end();
-  await working(clients, BACK_MS);
-  return `slowest answer ${answersOf(clients, from).slowest} ms`;
-}
 
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   "in the middle of a body": (network, stage, plan) =>
     cutting(network, stage, plan, (chunk, way) =>
-      way === "up" && chunk.byteLength > 2_000 ? "pass and cut" : "pass",
+      way === "up" && chunk.byteLength > 2_000 ? "cut in half" : "pass",
     ),
   "between commit and answer": (network, stage, plan) =>
     cutting(network, stage, plan, (_, way) => (way === "down" ? "cut" : "pass")),
@@ -45,7 +28,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   "10 KB/s": (network, stage, { long }) =>
     whileSo(
       stage,
-      long ? 60_000 : 1_500,
+      long ? 60_000 : 1_000,
       () => {
         network.bytesPerSecond = 10_000;
       },
@@ -75,8 +58,7 @@ async function run(rig: Rig, plan: Plan) {
       held.network = await FaultyNetwork.start({ host: "127.0.0.1", port: Number(new URL(tally.url).port) });
       return `http://127.0.0.1:${held.network.port}`;
     };
-    // A body of several chunks, so that there is a middle.
-    const { acknowledged, stored } = await onStage(rig, plan, { items: 200, clientUrl }, async (stage) => {
+    const { acknowledged, stored } = await onStage(rig, plan, { clientUrl }, async (stage) => {
       for (const [name, trouble] of Object.entries(TROUBLES)) {
         must(held.network !== null, "there is no network");
         told[name] = await trouble(held.network, stage, plan);

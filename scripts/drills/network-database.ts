@@ -3,15 +3,13 @@ import type { Drill, Plan, Rig } from "./drill.ts";
 import { must, until, within } from "./drill.ts";
 import { CLIENTS } from "./rig/clients.ts";
 import { cutting } from "./rig/cutting.ts";
-import { answersOf, onStage, type Stage, working } from "./rig/outage.ts";
+import { answersOf, onStage, type Stage, whileSo, working } from "./rig/outage.ts";
 import { FaultyNetwork } from "./rig/proxy.ts";
 
 /** The simple query that ends a transaction, as it stands in the stream. */
 const COMMIT = /COMMIT\0/;
 /** A request waits for its transaction's statements and the sign of life; nothing of it takes longer. */
 const HANG_MS = 90_000;
-const BACK_MS = 60_000;
-
 type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Promise<string>;
 
 const TROUBLES: Readonly<Record<string, Trouble>> = {
@@ -25,37 +23,45 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     ),
   "in the middle of a batch": (network, stage, plan) =>
     cutting(network, stage, plan, (chunk, way) =>
-      way === "up" && chunk.byteLength > 1_000 ? "pass and cut" : "pass",
+      way === "up" && chunk.byteLength > 1_000 ? "cut in half" : "pass",
     ),
-  "2 s latency": async (network, { clients }, { long }) => {
-    network.latencyMs = 1_000;
-    const from = performance.now();
-    await Bun.sleep(long ? 60_000 : 1_500);
-    network.latencyMs = 0;
-    await working(clients, BACK_MS);
-    return `slowest answer ${answersOf(clients, from).slowest} ms`;
-  },
-  "10 KB/s": async (network, { clients }, { long }) => {
-    network.bytesPerSecond = 10_000;
-    const from = performance.now();
-    await Bun.sleep(long ? 60_000 : 1_500);
-    network.bytesPerSecond = null;
-    await working(clients, BACK_MS);
-    return `slowest answer ${answersOf(clients, from).slowest} ms`;
-  },
+  "2 s latency": (network, stage, { long }) =>
+    whileSo(
+      stage,
+      long ? 60_000 : 1_000,
+      () => {
+        network.latencyMs = 1_000;
+      },
+      () => {
+        network.latencyMs = 0;
+      },
+    ),
+  "10 KB/s": (network, stage, { long }) =>
+    whileSo(
+      stage,
+      long ? 60_000 : 1_000,
+      () => {
+        network.bytesPerSecond = 10_000;
+      },
+      () => {
+        network.bytesPerSecond = null;
+      },
+    ),
   "black hole": async (network, { clients, tally }, plan) => {
     network.swallowing = true;
     const from = performance.now();
     if (plan.long) await Bun.sleep(60_000);
-    await until(
-      "requests are answered",
-      within(plan, 30_000),
-      () => answersOf(clients, from).unavailable >= CLIENTS,
-    );
+    await Promise.all([
+      until(
+        "requests are answered",
+        within(plan, 30_000),
+        () => answersOf(clients, from).unavailable >= CLIENTS,
+      ),
+      until("it is not ready", within(plan, 30_000), async () => (await tally.readiness()) === 503),
+    ]);
     const { cut, slowest } = answersOf(clients, from);
     must(cut === 0, `${cut} requests were cut off`);
     must(slowest < within(plan, 20_000), `an answer took ${slowest} ms`);
-    must((await tally.readiness()) === 503, "it says that it is ready");
     network.swallowing = false;
     // The other side of a line that was dead for so long has forgotten its connections.
     network.cut();

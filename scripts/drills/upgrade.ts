@@ -97,10 +97,11 @@ async function run(rig: Rig, { rounds }: Plan) {
         // What a later version's migration leaves behind.
         await db`INSERT INTO schema_migrations (version, name, checksum) VALUES (9999, 'later', 'x')`;
         await notReady(tally, "newer");
-        for (const args of [["migrate", "up"], ["rebuild"], ["verify"]]) {
+        const refused = [["migrate", "up"], ["rebuild"], ["verify"]].map(async (args) => {
           const said = await refusal(tally, ...args);
           must(/newer|ahead/.test(said), `tally ${args.join(" ")} on a newer schema said: ${said}`);
-        }
+        });
+        await Promise.all(refused);
         await db`DELETE FROM schema_migrations WHERE version = 9999`;
         await tally.ready();
         await tally.command("verify");

@@ -63,6 +63,8 @@ export class Clients implements Ledger {
   readonly acknowledged = new Map<number, number>();
   readonly unsure = new Set<number>();
   readonly answers: Answered[] = [];
+  /** How many clients there are. */
+  readonly count: number;
   readonly #options: ClientOptions;
   readonly #ended: Promise<void>;
   #next = 0;
@@ -72,7 +74,8 @@ export class Clients implements Ledger {
   constructor(options: ClientOptions) {
     this.#options = options;
     this.workload = options.workload;
-    const clients = Array.from({ length: options.clients ?? CLIENTS }, () => this.#client());
+    this.count = options.clients ?? CLIENTS;
+    const clients = Array.from({ length: this.count }, () => this.#client());
     this.#ended = Promise.all(clients).then(() => undefined);
     // Whoever asks is told in `finish`.
     this.#ended.catch(() => {});

@@ -88,6 +88,19 @@ function chunksOf(megabytes: number): ReadableStream<Uint8Array> {
   });
 }
 
+/** How much a bomb unpacks to: far more than a body may; as it takes time to make, not by that much in a short drill. */
+function unpacked({ long }: Scene): number {
+  return (long ? 512 : 128) * 2 ** 20;
+}
+
+/** Those that keep their connections and do next to nothing with them. */
+export const PATIENT: readonly string[] = [
+  "slow headers",
+  "slow bodies",
+  "large bodies that stop",
+  "idle connections",
+];
+
 export const HOSTILITIES: Readonly<Record<string, Hostility>> = {
   "slow headers": async ({ port, long }) => {
     const sockets = await dialMany(port, 300);
@@ -121,11 +134,11 @@ export const HOSTILITIES: Readonly<Record<string, Hostility>> = {
     return `${standing} connections`;
   },
   "gzip bombs": async (scene) => {
-    const bomb = gzipSync(Buffer.alloc(512 * 2 ** 20));
+    const bomb = gzipSync(Buffer.alloc(unpacked(scene)));
     return await statuses(scene, scene.long ? 50 : 4, () => bomb, { "content-encoding": "gzip" });
   },
   "zstd bombs": async (scene) => {
-    const bomb = zstdCompressSync(Buffer.alloc(512 * 2 ** 20));
+    const bomb = zstdCompressSync(Buffer.alloc(unpacked(scene)));
     return await statuses(scene, scene.long ? 50 : 4, () => bomb, { "content-encoding": "zstd" });
   },
   "64 MB bodies": async (scene) => {

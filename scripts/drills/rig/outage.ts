@@ -69,13 +69,31 @@ export async function onStage<T>(
   }
 }
 
-/** So many batches are no leftovers: eight clients have all sent again. */
-const BATCHES_OF_WORK = 9;
-
-/** Waits until batches are acknowledged that were begun from now on. @returns the milliseconds that took */
+/** Waits until a batch is acknowledged that was begun from now on. @returns the milliseconds that took */
 export async function working(clients: Clients, milliseconds = 120_000): Promise<number> {
-  const before = clients.done;
-  return await until("work goes on", milliseconds, () => clients.done >= before + BATCHES_OF_WORK);
+  // Each client may have one under way: one more than that is no leftover.
+  const enough = clients.done + clients.count + 1;
+  return await until("work goes on", milliseconds, () => clients.done >= enough);
+}
+
+/** Work that trouble held up must be done so soon after it. */
+const BACK_MS = 60_000;
+
+/** Something is like that for a while; work goes on after it. @returns what clients were answered, in words */
+export async function whileSo(
+  { clients }: Stage,
+  milliseconds: number,
+  begin: () => void,
+  end: () => void,
+): Promise<string> {
+  const done = clients.done;
+  begin();
+  const from = performance.now();
+  await Bun.sleep(milliseconds);
+  const meanwhile = clients.done - done;
+  end();
+  await working(clients, BACK_MS);
+  return `${meanwhile} batches acknowledged meanwhile, slowest answer ${answersOf(clients, from).slowest} ms`;
 }
 
 /** The figures of an outage: what clients were answered from `from` on. */

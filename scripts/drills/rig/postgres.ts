@@ -3,12 +3,11 @@ import { chmodSync, existsSync, mkdirSync, openSync, readFileSync } from "node:f
 import { join } from "node:path";
 import type { Database } from "../../../src/database/connection.ts";
 import { handOver, runAs, serverAccount } from "../../../src/database/embedded/account.ts";
-import { clusterOf, initCluster, OWNER } from "../../../src/database/embedded/cluster.ts";
-import { unpackPostgres } from "../../../src/database/embedded/distribution.ts";
+import { clusterOf, OWNER } from "../../../src/database/embedded/cluster.ts";
 import { gone } from "../../../src/database/embedded/process.ts";
 import { openPool } from "../../../src/database/pool.ts";
-import { packPostgres } from "../../pack-postgres.ts";
 import { must, type Rig, until } from "../drill.ts";
+import { preparedPostgres, putCluster } from "./prepared.ts";
 
 const PORT = 5432;
 const START_MS = 60_000;
@@ -28,17 +27,24 @@ export class Postgres {
   readonly #home: string;
   readonly #directory: string;
   readonly #env: Readonly<Record<string, string>>;
+  readonly #settings: Readonly<Record<string, string>>;
   #child: Bun.Subprocess | null = null;
 
-  private constructor(directory: string, home: string, env: Readonly<Record<string, string>>) {
+  private constructor(
+    directory: string,
+    home: string,
+    env: Readonly<Record<string, string>>,
+    settings: Readonly<Record<string, string>>,
+  ) {
     this.#directory = directory;
     this.#home = home;
     this.#env = env;
+    this.#settings = settings;
     this.socketDirectory = join(directory, "run");
     this.url = `postgres://${OWNER}@/${OWNER}?host=${encodeURIComponent(this.socketDirectory)}`;
   }
 
-  /** Makes a cluster and starts it. @param env reaches the server, for a library that is loaded into it */
+  /** Starts one on a cluster of its own. @param options env reaches the server, for a library that is loaded into it */
   static async start(
     rig: Rig,
     name = "postgres",
@@ -50,17 +56,13 @@ export class Postgres {
     const directory = join(rig.place, name);
     mkdirSync(directory, { recursive: true });
     chmodSync(directory, 0o755);
-    await packPostgres();
-    const home = await unpackPostgres(rig.shared);
-    const account = serverAccount(clusterOf(directory));
-    handOver(account, home, true);
+    const home = await preparedPostgres(rig);
+    await putCluster(rig, directory);
     const settings = { ...options.settings, ...(rig.durable ? {} : { fsync: "off" }) };
-    await initCluster(home, directory, account, settings);
-    const postgres = new Postgres(directory, home, options.env ?? {});
+    const postgres = new Postgres(directory, home, options.env ?? {}, settings);
     mkdirSync(postgres.socketDirectory, { mode: 0o700 });
-    handOver(account, postgres.socketDirectory);
+    handOver(serverAccount(clusterOf(directory)), postgres.socketDirectory);
     await postgres.start();
-    await postgres.recreate();
     return postgres;
   }
 
@@ -106,6 +108,7 @@ export class Postgres {
       unix_socket_permissions: "0700",
       port: String(PORT),
       max_connections: "100",
+      ...this.#settings,
     };
     const child = Bun.spawn(
       runAs(serverAccount(cluster), [

@@ -2,8 +2,8 @@
 import type { NetConnectOpts, Socket } from "node:net";
 import { startTunnel, type Tunnel, type Way } from "../../bench/tunnel.ts";
 
-/** What becomes of a chunk: it goes on; both ends are cut before it does; it goes on, and then both are cut. */
-export type Verdict = "pass" | "cut" | "pass and cut";
+/** What becomes of a chunk: it goes on; both ends are cut before it does; its first half goes on, and then both are cut. */
+export type Verdict = "pass" | "cut" | "cut in half";
 
 /** More than this waits in the proxy for no connection: then the sender is held up, as a full network does it. */
 const WAITING_BYTES = 256 * 1024;
@@ -67,8 +67,8 @@ export class FaultyNetwork {
 
   async #pass(chunk: Buffer, from: Socket, to: Socket, way: Way): Promise<void> {
     const verdict = this.judge?.(chunk, way) ?? "pass";
-    if (verdict !== "cut") await this.#write(chunk, to);
-    if (verdict === "pass") return;
+    if (verdict === "pass") return await this.#write(chunk, to);
+    if (verdict === "cut in half") await this.#write(chunk.subarray(0, chunk.byteLength >> 1), to);
     from.destroy();
     to.destroy();
   }

@@ -1,14 +1,19 @@
 /** A Tally in a process of its own, which may be killed and started again. */
-import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { issueApiToken, issueCredential } from "../../../src/access/credentials.ts";
 import type { Database } from "../../../src/database/connection.ts";
 import { openPool } from "../../../src/database/pool.ts";
 import { must, type Rig, until } from "../drill.ts";
+import { prepareDataDirectory } from "./prepared.ts";
 import { CLOUD, PLATFORM } from "./workload.ts";
 
 const START_MS = 60_000;
 const STOP_MS = 60_000;
+
+/** Who the audit log names. */
+const ACTOR = "drill";
 
 export const INTERNAL_TOKEN = "internal-token-of-a-drill";
 
@@ -53,8 +58,9 @@ export class Tally {
 
   /** Makes one that does not run yet, on a port of its own. */
   static async prepare(rig: Rig, options: TallyOptions = {}): Promise<Tally> {
-    const port = await freePort();
-    return new Tally(rig, port, options);
+    const tally = new Tally(rig, await freePort(), options);
+    if (!rig.durable && (options.databaseUrl ?? null) === null) await tally.#prepareData();
+    return tally;
   }
 
   /** Makes one, starts it, and waits until it is ready. */
@@ -84,20 +90,18 @@ export class Tally {
     return await this.ready();
   }
 
-  /** What is unpacked already need not be unpacked and waited for again. */
-  #prepareData(): void {
+  /** What was unpacked and initialised for another need not be waited for again. */
+  async #prepareData(): Promise<void> {
     mkdirSync(this.dataDir, { recursive: true, mode: 0o700 });
-    if (this.#rig.durable || "TALLY_REPORTING_DB_URL" in this.#env) return;
-    for (const name of readdirSync(this.#rig.shared).filter((entry) => entry.startsWith("postgres-"))) {
-      Bun.spawnSync(["cp", "-a", join(this.#rig.shared, name), this.dataDir]);
-      writeFileSync(join(this.dataDir, "tally.lock"), "");
-    }
+    await prepareDataDirectory(this.#rig, this.dataDir);
+    // So that Tally takes the directory for its own.
+    writeFileSync(join(this.dataDir, "tally.lock"), "");
   }
 
   /** Starts it and waits for nothing. */
   launch(): void {
     must(!this.runs, "Tally runs already");
-    if (!existsSync(this.dataDir)) this.#prepareData();
+    mkdirSync(this.dataDir, { recursive: true, mode: 0o700 });
     const out = openSync(this.#log, "a");
     this.#child = Bun.spawn([...this.#rig.command, "serve"], {
       cwd: this.#rig.place,
@@ -162,7 +166,25 @@ export class Tally {
 
   /** A collector's credential for the drill's cloud. */
   async credential(): Promise<string> {
-    return await this.command("credential", "create", "--platform", PLATFORM, "--cloud", CLOUD);
+    const wanted = { platform: PLATFORM, cloud: CLOUD, description: null };
+    return await this.#onDatabase(async (db) => (await issueCredential(db, wanted, ACTOR)).token);
+  }
+
+  /** A token that reads everything. */
+  async readToken(): Promise<string> {
+    const wanted = { role: "read_all", projectIds: [], description: null } as const;
+    return await this.#onDatabase(async (db) => (await issueApiToken(db, wanted, ACTOR)).token);
+  }
+
+  async #onDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    const url = this.#env.TALLY_REPORTING_DB_URL;
+    const db =
+      url === undefined ? this.embedded() : openPool({ url }, { maxConnections: 1, applicationName: ACTOR });
+    try {
+      return await work(db);
+    } finally {
+      await db.close({ timeout: 0 });
+    }
   }
 
   /** A pool on the embedded database; the caller closes it. */
