@@ -69,6 +69,18 @@ export function collected(
   );
 }
 
+/** What a collector sends of an instance that begins with the month. */
+export function created(resourceId: string): string {
+  return collected(resourceId, "compute.instance.create.end", "2026-03-01T00:00:00Z");
+}
+
+/** Forgets everything: the next test begins with an empty record. */
+export async function emptied(db: Database): Promise<void> {
+  await db.unsafe("ALTER TABLE events DISABLE TRIGGER events_are_immutable");
+  await db.unsafe("TRUNCATE events, current_resources, sync_runs, size_names, rejected_events, audit_log");
+  await db.unsafe("ALTER TABLE events ENABLE TRIGGER events_are_immutable");
+}
+
 /** Hands items in as a collector would. */
 export async function collect(
   services: Pick<RunServices, "db" | "metrics">,
