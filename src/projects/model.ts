@@ -158,7 +158,8 @@ export const UpdateRelation = Type.Object(
   {
     $id: "UpdateRelation",
     additionalProperties: false,
-    description: "What to change of a relation. What is left out stays.",
+    minProperties: 1,
+    description: "What to change of a relation, at least one thing. What is left out stays.",
   },
 );
 

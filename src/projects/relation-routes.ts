@@ -7,6 +7,7 @@ import { snapshot } from "../database/snapshot.ts";
 import { jsonAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import { choiceParam, idParam, instantParam, integerParam, textParam } from "../http/parameters.ts";
+import { refusal } from "../http/refusal.ts";
 import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
 import { relatedJson, relationJson } from "./answers.ts";
@@ -178,6 +179,9 @@ export function relationRoutes(services: Services) {
         const { actor } = await apiCaller(services, request, "admin");
         const { text, value } = await patchRelation.readBody(request);
         const { id: sourceId, relation_id: id } = patchRelation.readParams(raw, request);
+        if (value.valid_to === undefined && value.metadata === undefined) {
+          throw refusal([{ loc: "body", msg: "must have valid_to, metadata, or both" }]);
+        }
         const changed = await changeRelation(db, { sourceId, id }, value.valid_to ?? null, text, actor);
         return jsonAnswer(relationJson(changed));
       },

@@ -91,7 +91,7 @@ export async function createRelation(
 }
 
 /**
- * Changes a relation that leaves the project. Without anything to change it is answered as it is.
+ * Changes a relation that leaves the project: its end, its metadata, or both.
  * @param validTo null leaves it; an open relation is closed there, a closed one's instant corrected.
  * @param body the request's JSON text; its metadata replaces the stored one whole.
  * @throws Problem not_found; validation, 422, for a valid_to that is not after valid_from and for the metadata;
@@ -119,7 +119,6 @@ export async function changeRelation(
         "pricing_adjustments are fixed: send them as they are stored, or close the relation and make another",
       );
     }
-    if (validTo === null && metadata === null) return relation;
     const changed = await updateRelation(tx, key.id, { validTo, metadata: metadata?.text ?? null });
     await audit(tx, actor, "project_relation.update", key.id, {
       ...(validTo === null ? {} : { valid_to: formatInstant(validTo) }),
