@@ -11,9 +11,8 @@ import { MAX_EVENTS, portions, summarize, type TypeActivity } from "../projects/
 import { resourcesEverOf } from "../projects/summary-queries.ts";
 import { Folding, type Interval } from "../timeline/fold.ts";
 import type { Report } from "./fault.ts";
-import { cloudsOfProject, nextProjectIds, snapshotInstant } from "./queries.ts";
+import { cloudsOfProject, nextProjectId, snapshotInstant } from "./queries.ts";
 
-const PROJECTS_A_PAGE = 100;
 const MICROS_A_MINUTE = 60_000_000n;
 const ALWAYS = { from: EARLIEST, to: LATEST };
 
@@ -45,16 +44,16 @@ export async function checkMinutes(
 ): Promise<ProjectsChecked> {
   let projects = 0;
   let tooLong = 0;
-  for (let ids = await nextProjectIds(db, "", PROJECTS_A_PAGE); ids.length > 0; ) {
-    for (const projectId of ids) {
-      for (const cloud of await cloudsOfProject(db, projectId)) {
-        const pair = { cloud, projectId };
-        if (await summable(db, pair, report, summary)) projects++;
-        else tooLong++;
-        onProgress(projects + tooLong);
-      }
+  for (
+    let projectId = await nextProjectId(db, "");
+    projectId !== null;
+    projectId = await nextProjectId(db, projectId)
+  ) {
+    for (const cloud of await cloudsOfProject(db, projectId)) {
+      if (await summable(db, { cloud, projectId }, report, summary)) projects++;
+      else tooLong++;
+      onProgress(projects + tooLong);
     }
-    ids = await nextProjectIds(db, ids.at(-1) ?? "", PROJECTS_A_PAGE);
   }
   return { projects, tooLong };
 }

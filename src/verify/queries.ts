@@ -1,41 +1,62 @@
 /** What the checker reads. Nothing here writes. */
 import type { Queryable } from "../database/connection.ts";
-import type { ResourceKey, Source } from "../event/event.ts";
+import type { Source } from "../event/event.ts";
 import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
 import { quote } from "../event/json-text.ts";
 import type { KeyedRow, LocalKey } from "../projection/queries.ts";
+import { compareBytes } from "../timeline/fold.ts";
 
-/** The next rows' keys, in key order. */
-export async function nextRowKeys(db: Queryable, after: ResourceKey, limit: number): Promise<ResourceKey[]> {
-  const rows: { c: string; rt: string; r: string }[] = await db`
-    SELECT cloud AS c, resource_type AS rt, resource_id AS r
-    FROM current_resources
-    WHERE (cloud, resource_type, resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
-    ORDER BY cloud, resource_type, resource_id
-    LIMIT ${limit}`;
-  return rows.map(({ c, rt, r }) => ({ cloud: c, resourceType: rt, resourceId: r }));
+/** The next cloud that events or rows name, in byte order; null behind the last one. */
+export async function nextCloud(db: Queryable, after: string): Promise<string | null> {
+  const [row]: { e: string | null; r: string | null }[] = await db`
+    SELECT (SELECT min(cloud) FROM events WHERE cloud > ${after}) AS e,
+           (SELECT min(cloud) FROM current_resources WHERE cloud > ${after}) AS r`;
+  const [first = null] = [row?.e ?? null, row?.r ?? null]
+    .filter((cloud) => cloud !== null)
+    .sort(compareBytes);
+  return first;
 }
 
-/** The next keys that events name, in key order. Each is found by a step in the index, however long its history. */
+/** The next rows' keys of a cloud, in key order. */
+export async function nextRowKeys(
+  db: Queryable,
+  cloud: string,
+  after: LocalKey,
+  limit: number,
+): Promise<LocalKey[]> {
+  const rows: { rt: string; r: string }[] = await db`
+    SELECT resource_type AS rt, resource_id AS r
+    FROM current_resources
+    WHERE cloud = ${cloud} AND (resource_type, resource_id) > (${after.resourceType}, ${after.resourceId})
+    ORDER BY resource_type, resource_id
+    LIMIT ${limit}`;
+  return rows.map(({ rt, r }) => ({ resourceType: rt, resourceId: r }));
+}
+
+/**
+ * The next keys of a cloud that events name, in key order. Each is found by a step in the index, however long its
+ * history. Naming the one cloud is also what lets a distributed table take the steps.
+ */
 export async function nextHistoryKeys(
   db: Queryable,
-  after: ResourceKey,
+  cloud: string,
+  after: LocalKey,
   limit: number,
-): Promise<ResourceKey[]> {
-  const rows: { c: string; rt: string; r: string }[] = await db`
-    WITH RECURSIVE keys(c, rt, r) AS (
-      (SELECT cloud, resource_type, resource_id FROM events
-       WHERE (cloud, resource_type, resource_id) > (${after.cloud}, ${after.resourceType}, ${after.resourceId})
-       ORDER BY cloud, resource_type, resource_id LIMIT 1)
+): Promise<LocalKey[]> {
+  const rows: { rt: string; r: string }[] = await db`
+    WITH RECURSIVE keys(rt, r) AS (
+      (SELECT resource_type, resource_id FROM events
+       WHERE cloud = ${cloud} AND (resource_type, resource_id) > (${after.resourceType}, ${after.resourceId})
+       ORDER BY resource_type, resource_id LIMIT 1)
       UNION ALL
-      SELECT e.cloud, e.resource_type, e.resource_id
+      SELECT e.resource_type, e.resource_id
       FROM keys CROSS JOIN LATERAL (
-        SELECT cloud, resource_type, resource_id FROM events
-        WHERE (cloud, resource_type, resource_id) > (keys.c, keys.rt, keys.r)
-        ORDER BY cloud, resource_type, resource_id LIMIT 1) e
+        SELECT resource_type, resource_id FROM events
+        WHERE cloud = ${cloud} AND (resource_type, resource_id) > (keys.rt, keys.r)
+        ORDER BY resource_type, resource_id LIMIT 1) e
     )
-    SELECT c, rt, r FROM keys LIMIT ${limit}`;
-  return rows.map(({ c, rt, r }) => ({ cloud: c, resourceType: rt, resourceId: r }));
+    SELECT rt, r FROM keys LIMIT ${limit}`;
+  return rows.map(({ rt, r }) => ({ resourceType: rt, resourceId: r }));
 }
 
 /** A row as it stands, whatever was done to it. */
@@ -151,17 +172,11 @@ export async function snapshotInstant(db: Queryable): Promise<Instant> {
   return instantFromMicros(row.at);
 }
 
-/** The next project ids that events name, in byte order. Each is found by a step in the index, not by a scan. */
-export async function nextProjectIds(db: Queryable, after: string, limit: number): Promise<string[]> {
-  const rows: { p: string }[] = await db`
-    WITH RECURSIVE ids(p) AS (
-      (SELECT project_id FROM events WHERE project_id > ${after} ORDER BY project_id LIMIT 1)
-      UNION ALL
-      SELECT (SELECT e.project_id FROM events e WHERE e.project_id > ids.p ORDER BY e.project_id LIMIT 1)
-      FROM ids WHERE ids.p IS NOT NULL
-    )
-    SELECT p FROM ids WHERE p IS NOT NULL LIMIT ${limit}`;
-  return rows.map(({ p }) => p);
+/** The next project id that events name, in byte order; null behind the last one. A step in the index, not a scan. */
+export async function nextProjectId(db: Queryable, after: string): Promise<string | null> {
+  const [row]: { p: string }[] = await db`
+    SELECT project_id AS p FROM events WHERE project_id > ${after} ORDER BY project_id LIMIT 1`;
+  return row?.p ?? null;
 }
 
 /** The clouds in which a project id has events. */

@@ -6,10 +6,17 @@ import { formatInstant, type Instant } from "../event/instant.ts";
 import { canonicalJson } from "../event/json-text.ts";
 import { compareKeys, pagesOfHistories } from "../projection/histories.ts";
 import { keyOf, type LocalKey } from "../projection/queries.ts";
-import { compareBytes, type FoldedRow, Folding } from "../timeline/fold.ts";
+import { type FoldedRow, Folding } from "../timeline/fold.ts";
 import { type Report, resourcePath } from "./fault.ts";
 import { LifeCheck } from "./lives.ts";
-import { type CheckedRow, misshapenEvents, nextHistoryKeys, nextRowKeys, readRows } from "./queries.ts";
+import {
+  type CheckedRow,
+  misshapenEvents,
+  nextCloud,
+  nextHistoryKeys,
+  nextRowKeys,
+  readRows,
+} from "./queries.ts";
 
 /** Resources of one snapshot: it is soon over, so that it holds up no vacuum. */
 const RESOURCES_A_PORTION = 500;
@@ -38,31 +45,36 @@ export async function checkResources(
   for (;;) {
     const from: ResourceKey = after;
     const portion = await snapshot(db, async (tx) => {
-      const keys = await nextKeys(tx, from);
-      const cloud = keys[0]?.cloud;
-      return { keys, events: cloud === undefined ? 0 : await checkPortion(tx, cloud, keys, report) };
+      const next = await nextPortion(tx, from);
+      return next === null
+        ? null
+        : { ...next, events: await checkPortion(tx, next.cloud, next.keys, report) };
     });
-    const last = portion.keys.at(-1);
-    if (last === undefined) return { resources, events };
-    after = last;
+    const last = portion?.keys.at(-1);
+    if (portion === null || last === undefined) return { resources, events };
+    after = { cloud: portion.cloud, ...last };
     resources += portion.keys.length;
     events += portion.events;
     onProgress(resources);
   }
 }
 
-/** The next resources that have a row, a history or both: of one cloud, in key order. */
-async function nextKeys(tx: Transaction, after: ResourceKey): Promise<ResourceKey[]> {
-  const withEvents = await nextHistoryKeys(tx, after, RESOURCES_A_PORTION);
-  const withRow = await nextRowKeys(tx, after, RESOURCES_A_PORTION);
-  const sorted = [...withEvents, ...withRow].sort(
-    (a, b) => compareBytes(a.cloud, b.cloud) || compareKeys(a, b),
-  );
-  const distinct = sorted.filter((key, at) => {
-    const before = sorted[at - 1];
-    return before === undefined || before.cloud !== key.cloud || compareKeys(before, key) !== 0;
-  });
-  return distinct.slice(0, RESOURCES_A_PORTION).filter(({ cloud }) => cloud === distinct[0]?.cloud);
+/** The next resources that have a row, a history or both: of one cloud, in key order. Null behind the last one. */
+async function nextPortion(
+  tx: Transaction,
+  { cloud, ...after }: ResourceKey,
+): Promise<{ cloud: string; keys: LocalKey[] } | null> {
+  const keys = await nextKeys(tx, cloud, after);
+  if (keys.length > 0) return { cloud, keys };
+  const next = await nextCloud(tx, cloud);
+  return next === null ? null : { cloud: next, keys: await nextKeys(tx, next, BEFORE_ALL) };
+}
+
+async function nextKeys(tx: Transaction, cloud: string, after: LocalKey): Promise<LocalKey[]> {
+  const withEvents = await nextHistoryKeys(tx, cloud, after, RESOURCES_A_PORTION);
+  const withRow = await nextRowKeys(tx, cloud, after, RESOURCES_A_PORTION);
+  const distinct = new Map([...withEvents, ...withRow].map((key) => [keyOf(key), key]));
+  return [...distinct.values()].sort(compareKeys).slice(0, RESOURCES_A_PORTION);
 }
 
 /** @returns how many events were folded */
