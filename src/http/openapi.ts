@@ -15,8 +15,8 @@ const COLLECTED_AT = "/collected";
 
 const DESCRIPTION = `Tally keeps the lifecycle events of cloud resources and folds them into billable intervals.
 
-Every request that names a member or a parameter its operation doesn't name is refused: a misspelt filter is
-never answered with unfiltered rows. Instants are RFC 3339 with an offset, microseconds survive, answers are in
+Every request that names a member or a parameter its operation doesn't name is refused, and so is a body where
+none is taken: a misspelt or misplaced filter is never answered with unfiltered rows. Instants are RFC 3339 with an offset, microseconds survive, answers are in
 UTC; in a query write an offset's \`+\` as \`%2B\` (a bare one, which means a space there, is read as \`+\` all the
 same). Numbers inside payloads, sizes and metadata come back digit for digit. Bodies may be compressed with gzip
 or zstd and unpack to at most 32 MiB. Every error is a \`Problem\`. Every answer carries \`X-Request-ID\`.`;

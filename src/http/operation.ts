@@ -66,7 +66,7 @@ const NONE = Type.Object({});
 /**
  * Makes an operation. Each reader checks the request's path, query and (readBody) body, so that all faults of a
  * request are told together; a route that takes nothing calls `readQuery` all the same, which then refuses any
- * parameter.
+ * parameter. A body where none is taken is refused as well: filters in it would be taken no notice of.
  */
 export function operation<
   P extends TObject = typeof NONE,
@@ -81,6 +81,12 @@ export function operation<
     const faults: FieldError[] = [];
     const params = typed(spec.params, pathEntries(request, faults), "path", faults);
     const query = typed(spec.query, queryEntries(request.url, faults), "query", faults);
+    if (spec.body === undefined && announcedBytes(request) > MEMBERLESS_BYTES) {
+      faults.push({
+        loc: "body",
+        msg: "is not taken by this operation: its parameters stand in the path and the query",
+      });
+    }
     return { params, query, faults };
   };
   const readOrRefuse = (request: Request) => {
@@ -116,6 +122,13 @@ export function operation<
       return { text: body.text, value: body.value as BodyValue<B, R, S> };
     },
   };
+}
+
+/** What some clients send where there is nothing to send, `{}`, can't hold a member that would be taken no notice of. */
+const MEMBERLESS_BYTES = 2;
+
+function announcedBytes(request: Request): number {
+  return Number(request.headers.get("content-length") ?? 0);
 }
 
 const NO_MEMBERS: TObject = NONE;

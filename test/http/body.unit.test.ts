@@ -265,6 +265,30 @@ describe("no body", () => {
   );
 });
 
+describe("a body that the operation doesn't take", () => {
+  const fault = "is not taken by this operation: its parameters stand in the path and the query";
+
+  test("is refused: whoever sends filters in it would otherwise be answered without them", async () => {
+    expect(await faults(await app.request("/bare", post('{"cloud":"eu1"}')))).toEqual(
+      refused(["body", fault]),
+    );
+    expect(
+      await faults(await app.request("/bare?x=1", post("[1]", { "content-type": "text/plain" }))),
+    ).toEqual(refused(["query.x", "is no parameter of this operation"], ["body", fault]));
+  });
+
+  test("is refused of a GET, too", async () => {
+    const { status, body } = await rawExchange(
+      'GET /plain HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{"cloud":"eu1"}',
+    );
+    expect([status, JSON.parse(body).errors]).toEqual([400, [{ loc: "body", msg: fault }]]);
+  });
+
+  test.each(["", "{}"])("of %p has no members, and is nothing to refuse", async (body) => {
+    expect((await app.request("/bare", post(body))).status).toBe(200);
+  });
+});
+
 /** One request as given, byte for byte; the first answer. */
 function rawExchange(request: string): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {

@@ -328,6 +328,21 @@ describe("every route", () => {
     }
   });
 
+  test("without a body refuses one", async () => {
+    for (const [name, { security, requestBody }] of operations()) {
+      const [method = "", path = ""] = name.split(" ");
+      // fetch sends none with a GET; test/http/body.unit.test.ts does.
+      if (requestBody !== undefined || method === "GET") continue;
+      const answer = await server.request(path.replace(/\{\w+\}/g, "x"), {
+        method,
+        token: (await tokens[Object.keys(security[0] ?? {})[0] ?? ""]?.()) ?? "",
+        body: '{"colour":"red"}',
+      });
+      expect(answer.status, name).toBe(400);
+      expect(await answer.text(), name).toContain('"loc":"body"');
+    }
+  });
+
   test("takes live tokens of the scheme that the document names, and no others", async () => {
     const { db } = server.db;
     const ingest = await server.credentials.ingest("openstack", "os-gone");

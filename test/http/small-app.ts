@@ -96,6 +96,7 @@ export function smallApp(fail: () => unknown = () => new Error("on purpose")): S
     .get("/list", ({ request }) => shown(list.readQuery(request)), list.hook)
     .get("/needs", ({ request }) => shown(needs.readQuery(request)), needs.hook)
     .get("/plain", ({ request }) => shown(plain.readQuery(request)), plain.hook)
+    .post("/bare", ({ request }) => shown(plain.readQuery(request)), plain.hook)
     .get("/things/:cloud/:id", ({ request, params }) => shown(thing.readParams(params, request)), thing.hook)
     .get("/uuids/:id", ({ request, params }) => shown(byUuid.readParams(params, request)), byUuid.hook)
     .get("/fails", () => {
