@@ -35,14 +35,18 @@ export async function insertEvents(
   source: Source,
   candidates: readonly Candidate[],
 ): Promise<number> {
-  const { count }: { count: number } = await tx`
-    INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
-                        project_id, source, payload)
-    SELECT e.at, now() + e.i * interval '1 microsecond', e.id, e.t, e.p, ${cloud}, e.rt, e.r, e.pr, ${source}, e.pl
-    FROM json_to_recordset(${`[${candidates.map(eventJson).join(",")}]`}::text::json)
-      AS e(i int, at timestamptz, id text, t text, p text, rt text, r text, pr text, pl jsonb)
-    ON CONFLICT DO NOTHING`;
-  return count;
+  // Counted by what is returned: on a distributed table the statement's own count has the duplicates in it.
+  const [stored]: { n: number }[] = await tx`
+    WITH stored AS (
+      INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
+                          project_id, source, payload)
+      SELECT e.at, now() + e.i * interval '1 microsecond', e.id, e.t, e.p, ${cloud}, e.rt, e.r, e.pr, ${source}, e.pl
+      FROM json_to_recordset(${`[${candidates.map(eventJson).join(",")}]`}::text::json)
+        AS e(i int, at timestamptz, id text, t text, p text, rt text, r text, pr text, pl jsonb)
+      ON CONFLICT DO NOTHING RETURNING 1
+    )
+    SELECT count(*)::int AS n FROM stored`;
+  return stored?.n ?? 0;
 }
 
 function eventJson({ index, event, payload }: Candidate): string {

@@ -5,6 +5,8 @@ import { migrateDown, migrateUp, schemaState } from "../../src/database/migratio
 import { openPool } from "../../src/database/pool.ts";
 import { importAll } from "../../src/transfer/import.ts";
 import { StreamReader } from "../../src/transfer/reader.ts";
+import type { Fault } from "../../src/verify/fault.ts";
+import { verify } from "../../src/verify/verify.ts";
 import { itemText } from "../ingest/items.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { type TestServer, testServer } from "../support/server.ts";
@@ -120,6 +122,25 @@ describe.skipIf(CLUSTER === undefined)("on Citus", () => {
     // One id at one instant in two clouds is two events here.
     expect(row?.events).toBe(200);
     expect(await rebuildChanges()).toBe(false);
+  });
+
+  test("the checker reads all of it, and finds what is damaged", async () => {
+    const faults: Fault[] = [];
+    const sound = await verify(own.db, (fault) => faults.push(fault));
+    expect(faults).toEqual([]);
+    expect(sound).toMatchObject({ resources: 32, events: 200, projects: 4 });
+    const damage = (state: string) => own.db`
+      UPDATE current_resources SET state = ${state}
+      WHERE cloud = 'os-3' AND resource_type = 'instance' AND resource_id = 'vm-5'`;
+    await damage("damaged");
+    await verify(own.db, (fault) => faults.push(fault));
+    await damage("active");
+    expect(faults).toEqual([
+      {
+        where: "resource os-3/instance/vm-5",
+        what: 'its row\'s state is "damaged", and by its history "active"',
+      },
+    ]);
   });
 
   test("the routes read them", async () => {
