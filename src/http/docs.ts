@@ -4,6 +4,7 @@ import { Elysia } from "elysia";
 import favicon from "swagger-ui-dist/favicon-32x32.png" with { type: "file" };
 import styles from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import bundle from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
+import { version } from "../../package.json";
 import page from "./docs-page/page.html" with { type: "text" };
 import start from "./docs-page/start.txt" with { type: "text" };
 import { jsonAnswer } from "./json.ts";
@@ -18,6 +19,12 @@ const getDocument = operation({
     200: {
       schema: Type.Unsafe({ type: "object" }),
       description: "OpenAPI 3.1.",
+      example: {
+        openapi: "3.1.0",
+        info: { title: "Tally Reporting API", version },
+        paths: {},
+        components: {},
+      },
     },
   },
 });
@@ -28,7 +35,14 @@ const getPage = operation({
   summary: "A page to read and try the API",
   description: "Works without the internet.",
   security: null,
-  answers: { 200: { schema: Type.String(), contentType: "text/html", description: "The page." } },
+  answers: {
+    200: {
+      schema: Type.String(),
+      contentType: "text/html",
+      description: "The page.",
+      example: "<!doctype html><title>Tally Reporting API</title>",
+    },
+  },
 });
 
 /**

@@ -21,10 +21,7 @@ export interface Answer {
 /** RFC 9457, as every error answers. */
 export const ProblemSchema: TSchema = Type.Object(
   {
-    type: Type.String({
-      format: "uri",
-      description: "What kind of problem this is: `urn:tally:error:<kind>`.",
-    }),
+    type: Type.String({ description: "What kind of problem this is: `urn:tally:error:<kind>`." }),
     title: Type.String({ description: "The kind in words; the same for every problem of the type." }),
     status: Type.Integer({ description: "The answer's status, once more." }),
     detail: Type.Optional(Type.String({ description: "What went wrong this time." })),

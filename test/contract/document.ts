@@ -37,11 +37,9 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly requestBody?: {
     readonly required: boolean;
-    readonly content: Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>;
+    readonly content: Readonly<Record<string, Content & { readonly schema: Schema }>>;
   };
-  readonly responses: Readonly<
-    Record<string, { readonly content?: Readonly<Record<string, { readonly schema?: Schema }>> }>
-  >;
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Content>> }>>;
 }
 
 /** The document, and what it says of an answer. */
@@ -51,6 +49,15 @@ export interface Contract {
   resolve(schema: Schema): Schema;
   /** What is wrong with an answer of that operation; null for nothing. */
   fault(operation: Operation, answer: Response): Promise<string | null>;
+  /** What breaks the schema of a body in the document, by the names that lead to it; null for nothing. */
+  breach(place: readonly string[], value: unknown): string | null;
+}
+
+/** A body of one media type. */
+export interface Content {
+  readonly schema?: Schema;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
 
 /** Reads a server's document. */
@@ -63,10 +70,12 @@ export async function readContract(server: TestServer): Promise<Contract> {
   addFormats(ajv);
   ajv.addSchema(document, "openapi");
   const compiled = new Map<string, ValidateFunction>();
-  const validator = (pointer: string) => {
-    const known = compiled.get(pointer) ?? ajv.compile({ $ref: `openapi#${pointer}` });
-    compiled.set(pointer, known);
-    return known;
+  const breach = (place: readonly string[], value: unknown): string | null => {
+    const steps = [...place, "schema"].map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`);
+    const pointer = encodeURI(steps.join(""));
+    const validate = compiled.get(pointer) ?? ajv.compile({ $ref: `openapi#${pointer}` });
+    compiled.set(pointer, validate);
+    return validate(value) ? null : ajv.errorsText(validate.errors);
   };
 
   const fault = async (operation: Operation, answer: Response): Promise<string | null> => {
@@ -78,7 +87,7 @@ export async function readContract(server: TestServer): Promise<Contract> {
     if (documented.content === undefined) return text === "" ? null : `a body that isn't documented: ${told}`;
     const type = answer.headers.get("content-type")?.split(";")[0] ?? "none";
     if (!(type in documented.content)) return `${type} isn't documented: ${told}`;
-    const steps = [
+    const place = [
       "paths",
       operation.path,
       operation.method.toLowerCase(),
@@ -86,12 +95,9 @@ export async function readContract(server: TestServer): Promise<Contract> {
       String(answer.status),
       "content",
       type,
-      "schema",
     ];
-    const pointer = steps.map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
-    const validate = validator(encodeURI(pointer));
-    if (validate(type.endsWith("json") ? JSON.parse(text) : text)) return null;
-    return `the answer breaks its schema: ${ajv.errorsText(validate.errors)} in ${told}`;
+    const broken = breach(place, type.endsWith("json") ? JSON.parse(text) : text);
+    return broken === null ? null : `the answer breaks its schema: ${broken} in ${told}`;
   };
 
   return {
@@ -107,5 +113,6 @@ export async function readContract(server: TestServer): Promise<Contract> {
       return name === undefined ? schema : (document.components.schemas[name] ?? schema);
     },
     fault,
+    breach,
   };
 }
