@@ -307,6 +307,48 @@ test.each([
   await expectNoScan((tx) => pageOfProjects(tx, { platform, cloud, externalId }, page(null)));
 });
 
+describe("deep in the walk", () => {
+  const deep = at("2026-01-25T00:00:00Z");
+  const id = "80000000-0000-4000-8000-000000000000";
+  const reads: [string, (tx: Queryable) => Promise<unknown[]>][] = [
+    [
+      "dead letters",
+      (tx) => {
+        const filter: DeadLetterFilter = { from: null, to: null, kind: "size_schema", cloud: null };
+        return pageOfDeadLetters(tx, filter, "open", page({ receivedAt: deep, id }));
+      },
+    ],
+    [
+      "the audit log",
+      (tx) => {
+        const filter: LogFilter = {
+          actor: null,
+          action: "events.ingest",
+          objectType: null,
+          from: null,
+          to: null,
+        };
+        return pageOfLog(tx, filter, page({ at: deep, id: "20000" }));
+      },
+    ],
+    ["sync runs", (tx) => pageOfRuns(tx, { cloud: "c1", status: null }, page({ startedAt: deep, id }))],
+    [
+      "projects",
+      (tx) =>
+        pageOfProjects(
+          tx,
+          { platform: "openstack", cloud: null, externalId: null },
+          page({ cloud: "c2", externalId: "p2" }),
+        ),
+    ],
+  ];
+  test.each(reads)("a page of %s", async (_, read) => {
+    await expectNoScan(async (tx) => {
+      expect(await read(tx)).toHaveLength(LIMIT);
+    });
+  });
+});
+
 describe("where hardly anything was ever deleted", () => {
   let young: TestDatabase;
   beforeAll(async () => {
