@@ -35,7 +35,7 @@ export async function summarize(
   now: Instant,
 ): Promise<TypeActivity[]> {
   if (await hasMoreEvents(db, pair, MAX_EVENTS)) throw tooLong();
-  const resources = await resourcesEverOf(db, pair, MAX_EVENTS);
+  const resources = await resourcesEverOf(db, pair, MAX_EVENTS, now);
   if (resources.reduce((sum, { events }) => sum + events, 0) > MAX_EVENTS) throw tooLong();
   const living = await livingResources(db, pair);
 
@@ -71,6 +71,7 @@ interface History extends LocalKey {
 /**
  * The histories, one after the other, each whole; what is read at once is bounded. They come without states and
  * sizes: who owned a resource, and when it lived, follows from its events' types and the projects that they name.
+ * Where an event is dated ahead, they come with both: a change of state ends an interval that would else be open.
  */
 async function* historiesOf(
   db: Queryable,
@@ -78,8 +79,9 @@ async function* historiesOf(
   resources: readonly OwnedResource[],
 ): AsyncGenerator<History> {
   for (const keys of portions(resources)) {
+    const ahead = keys.some((resource) => resource.ahead);
     let open: (LocalKey & { history: FoldEvent[] }) | null = null;
-    for await (const page of pagesOfHistories(db, cloud, keys, false)) {
+    for await (const page of pagesOfHistories(db, cloud, keys, ahead)) {
       for (const { resourceType, resourceId, event } of page) {
         if (open !== null && compareKeys(open, { resourceType, resourceId }) !== 0) {
           yield open;

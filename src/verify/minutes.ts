@@ -111,7 +111,7 @@ async function checkProject(
 
 /** How long the project had resources of each type, from the intervals of each resource with all its events. */
 async function microsByType(db: Queryable, pair: ProjectPair, now: Instant): Promise<Map<string, bigint>> {
-  const keys = await resourcesEverOf(db, pair, MAX_EVENTS);
+  const keys = await resourcesEverOf(db, pair, MAX_EVENTS, now);
   const sums = new Map<string, bigint>();
   let open: (LocalKey & { readonly folding: Folding }) | null = null;
   const add = (resourceType: string, intervals: readonly Interval[]) => {

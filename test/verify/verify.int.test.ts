@@ -35,6 +35,15 @@ beforeAll(async () => {
       event_type: `"${type}"`,
       ...changes,
     });
+  // A clock that runs ahead: what is dated later than now is counted by summary and intervals alike.
+  const ahead = { resource_id: '"ahead"' };
+  await ingestItems(database.db, [
+    web("ahead-stopped", "2999-03-01T08:00:00Z", "compute.instance.power_off", {
+      ...ahead,
+      payload: '{"state":"stopped"}',
+    }),
+    web("ahead-started", "2999-03-02T08:00:00Z", "compute.instance.power_on", ahead),
+  ]);
   await ingestItems(database.db, [
     web("web-created", "2026-03-01T08:00:00Z", "compute.instance.create.end"),
     web("web-stopped", "2026-03-02T08:00:00Z", "compute.instance.power_off", {
