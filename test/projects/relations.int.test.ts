@@ -251,6 +251,19 @@ describe("pricing adjustments", () => {
     expect(refusalOf(await make(adjustments))).toEqual({ status: 422, type: "validation", locs: [AT] });
   });
 
+  test.each(["metadata", "met\\u0061data"])(
+    "of doubled metadata, %s the second, the last is judged and stored, nothing else",
+    async (second) => {
+      const good = JSON.stringify({ pricing_adjustments: [GOOD] });
+      const bad = '{"pricing_adjustments":[{"type":"discount","rate":"2","scope":"all"}]}';
+      const doubled = (first: string, last: string) =>
+        post(a, `{"target_id":"${b}","relation_type":"t","metadata":${first},"${second}":${last}}`);
+      expect(refusalOf(await doubled(good, bad)).locs).toEqual([`${AT}.0.rate`]);
+      const answer = await doubled(bad, good);
+      expect(JSON.parse(answer.text).metadata).toEqual({ pricing_adjustments: [GOOD] });
+    },
+  );
+
   test("every violation of a full array is told", async () => {
     expect(refusalOf(await make(Array(64).fill({}))).locs).toHaveLength(192);
   });
