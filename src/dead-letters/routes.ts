@@ -5,7 +5,7 @@ import { apiCaller } from "../access/callers.ts";
 import { formatInstant, storedInstant } from "../event/instant.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { after, cursorFault, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
+import { after, cut, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
 import {
   choiceParam,
   cursorParam,
@@ -118,9 +118,8 @@ const retryRejectedEvents = operation({
 const LIST = "rejected-events";
 
 function readPosition(cursor: string): DeadLetterPosition {
-  const [micros, id = ""] = positionOf(LIST, cursor, 2);
-  if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(id)) throw cursorFault();
-  return { receivedAt: instantOf(micros), id };
+  const [micros, id] = positionOf(LIST, cursor, 2);
+  return { receivedAt: instantOf(micros), id: uuidOf(id) };
 }
 
 function writePosition({ receivedAt, id }: DeadLetterPosition): string {
@@ -169,9 +168,9 @@ export function deadLetterRoutes(services: Services) {
     )
     .post(
       "/api/v1/rejected-events/:id/retry",
-      async ({ request, params }) => {
+      async ({ request }) => {
         const { actor } = await apiCaller(services, request, "admin");
-        const { id } = retryRejectedEvent.readParams(params, request);
+        const { id } = retryRejectedEvent.readParams(request);
         const fate = await retryLetter(pipeline, actor, id);
         return jsonAnswer(
           JSON.stringify({

@@ -107,7 +107,7 @@ export function operation<
      * The path's parameters, percent-decoded from the raw URL; the router's own (lenient) ones aren't used.
      * @throws Problem validation with every fault of path and query.
      */
-    readParams: (_params: unknown, request: Request): Static<P> => readOrRefuse(request).params,
+    readParams: (request: Request): Static<P> => readOrRefuse(request).params,
 
     /**
      * The body: its text as it came (decompressed; "" for none) and its value.

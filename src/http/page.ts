@@ -69,6 +69,12 @@ export function instantOf(micros: string | undefined): Instant {
   return instant;
 }
 
+/** Reads the part of a position that is a UUID, in lower case as the database writes it. */
+export function uuidOf(text: string | undefined): string {
+  if (text === undefined || !/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)) throw cursorFault();
+  return text;
+}
+
 /** The position of a request's cursor; null for its first page. */
 export function after<P>(cursor: string | undefined, position: (cursor: string) => P): P | null {
   return cursor === undefined ? null : position(cursor);

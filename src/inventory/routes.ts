@@ -197,9 +197,9 @@ export function inventoryRoutes(services: Services) {
     )
     .get(
       "/api/v1/resources/:cloud/:resource_type/:resource_id/events",
-      async ({ request, params }) => {
+      async ({ request }) => {
         const { scope } = await apiCaller(services, request, "project");
-        const key = keyOf(listResourceEvents.readParams(params, request));
+        const key = keyOf(listResourceEvents.readParams(request));
         const { events } = await readHistory(db, scope, key);
         return pageAnswer(events.map(storedEventJson), null);
       },
@@ -207,9 +207,9 @@ export function inventoryRoutes(services: Services) {
     )
     .get(
       "/api/v1/resources/:cloud/:resource_type/:resource_id/lifecycle",
-      async ({ request, params }) => {
+      async ({ request }) => {
         const { scope } = await apiCaller(services, request, "project");
-        const key = keyOf(getLifecycle.readParams(params, request));
+        const key = keyOf(getLifecycle.readParams(request));
         return jsonAnswer(lifecycleJson(await readHistory(db, scope, key)));
       },
       getLifecycle.hook,

@@ -129,9 +129,9 @@ export function relationRoutes(services: Services) {
   return new Elysia({ name: "relations" })
     .get(
       "/api/v1/projects/:id/relations",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         await apiCaller(services, request, "read_all");
-        const { id } = listRelations.readParams(raw, request);
+        const { id } = listRelations.readParams(request);
         const query = listRelations.readQuery(request);
         const filter = {
           direction: query.direction,
@@ -151,10 +151,10 @@ export function relationRoutes(services: Services) {
     )
     .post(
       "/api/v1/projects/:id/relations",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         const { actor } = await apiCaller(services, request, "admin");
         const { text, value } = await makeRelation.readBody(request);
-        const { id: sourceId } = makeRelation.readParams(raw, request);
+        const { id: sourceId } = makeRelation.readParams(request);
         const relation = await createRelation(
           db,
           {
@@ -175,10 +175,10 @@ export function relationRoutes(services: Services) {
     )
     .patch(
       "/api/v1/projects/:id/relations/:relation_id",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         const { actor } = await apiCaller(services, request, "admin");
         const { text, value } = await patchRelation.readBody(request);
-        const { id: sourceId, relation_id: id } = patchRelation.readParams(raw, request);
+        const { id: sourceId, relation_id: id } = patchRelation.readParams(request);
         if (value.valid_to === undefined && value.metadata === undefined) {
           throw refusal([{ loc: "body", msg: "must have valid_to, metadata, or both" }]);
         }
@@ -189,9 +189,9 @@ export function relationRoutes(services: Services) {
     )
     .delete(
       "/api/v1/projects/:id/relations/:relation_id",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         const { actor } = await apiCaller(services, request, "admin");
-        const { id: sourceId, relation_id: id } = deleteRelation.readParams(raw, request);
+        const { id: sourceId, relation_id: id } = deleteRelation.readParams(request);
         await closeRelation(db, { sourceId, id }, now(), actor);
         return new Response(null, { status: 204 });
       },
@@ -199,9 +199,9 @@ export function relationRoutes(services: Services) {
     )
     .get(
       "/api/v1/projects/:id/related",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         await apiCaller(services, request, "read_all");
-        const { id } = listRelated.readParams(raw, request);
+        const { id } = listRelated.readParams(request);
         const query = listRelated.readQuery(request);
         const walk = {
           depth: query.depth,

@@ -160,9 +160,9 @@ export function projectRoutes(services: Services) {
     )
     .get(
       "/api/v1/projects/:id",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         await apiCaller(services, request, "read_all");
-        const { id } = getProject.readParams(raw, request);
+        const { id } = getProject.readParams(request);
         const project = await findProject(db, id);
         if (project === null) throw new Problem("not_found");
         return await tagged(request, jsonAnswer(projectJson(project)));
@@ -171,10 +171,10 @@ export function projectRoutes(services: Services) {
     )
     .patch(
       "/api/v1/projects/:id",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         const { actor } = await apiCaller(services, request, "admin");
         const { text, value } = await patchProject.readBody(request);
-        const { id } = patchProject.readParams(raw, request);
+        const { id } = patchProject.readParams(request);
         if (value.name === undefined && value.metadata === undefined) {
           throw refusal([{ loc: "body", msg: "must have name, metadata, or both" }]);
         }
@@ -184,9 +184,9 @@ export function projectRoutes(services: Services) {
     )
     .get(
       "/api/v1/projects/:id/summary",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         const { scope } = await apiCaller(services, request, "project");
-        const { id } = getSummary.readParams(raw, request);
+        const { id } = getSummary.readParams(request);
         const window = getSummary.readQuery(request);
         const at = now();
         return await snapshot(db, async (tx) => {

@@ -2,11 +2,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
-import { snapshot } from "../database/snapshot.ts";
 import { formatInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { after, cursorFault, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
+import { after, cut, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
 import { choiceParam, cursorParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { SyncRunList } from "./model.ts";
@@ -57,9 +56,8 @@ const listSyncRuns = operation({
 const LIST = "sync-runs";
 
 function readPosition(cursor: string) {
-  const [micros, id = ""] = positionOf(LIST, cursor, 2);
-  if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(id)) throw cursorFault();
-  return { startedAt: instantOf(micros), id };
+  const [micros, id] = positionOf(LIST, cursor, 2);
+  return { startedAt: instantOf(micros), id: uuidOf(id) };
 }
 
 /** The component `SyncRun`. */
@@ -80,7 +78,7 @@ export function reconcileRoutes(services: Services) {
       const query = listSyncRuns.readQuery(request);
       const filter = { cloud: query.cloud ?? null, status: query.status ?? null };
       const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
-      const rows = await snapshot(db, (tx) => pageOfRuns(tx, filter, page));
+      const rows = await pageOfRuns(db, filter, page);
       const { items, last } = cut(rows, query.limit);
       return pageAnswer(items.map(runJson), last && encodeCursor(LIST, [String(last.startedAt), last.id]));
     },

@@ -40,9 +40,9 @@ const syncCloud = operation({
 export function syncRoutes(services: Services) {
   return new Elysia({ name: "sync" }).post(
     "/internal/sync/:cloud",
-    async ({ params, request }) => {
+    async ({ request }) => {
       const { actor } = internalCaller(services, request);
-      const { cloud: name } = syncCloud.readParams(params, request);
+      const { cloud: name } = syncCloud.readParams(request);
       const { value } = await syncCloud.readBody(request);
       const cloud = services.clouds.find((configured) => configured.cloud === name);
       if (cloud === undefined) throw new Problem("not_found", "no cloud of that name is configured");

@@ -100,9 +100,9 @@ export function resourceTypeRoutes(services: Services) {
     )
     .get(
       "/api/v1/resource-types/:platform/:resource_type",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         await apiCaller(services, request, "project");
-        const { platform, resource_type } = getResourceType.readParams(raw, request);
+        const { platform, resource_type } = getResourceType.readParams(request);
         const found = await findType(db, { platform, resourceType: resource_type });
         if (found === null) throw new Problem("not_found");
         return await tagged(request, jsonAnswer(typeJson(found)));
@@ -111,10 +111,10 @@ export function resourceTypeRoutes(services: Services) {
     )
     .put(
       "/api/v1/resource-types/:platform/:resource_type",
-      async ({ request, params: raw }) => {
+      async ({ request }) => {
         const { actor } = await apiCaller(services, request, "admin");
         const { text } = await registerResourceType.readBody(request);
-        const { platform, resource_type } = registerResourceType.readParams(raw, request);
+        const { platform, resource_type } = registerResourceType.readParams(request);
         if (VIRTUAL_PLATFORMS.has(platform)) {
           throw refusal([
             {

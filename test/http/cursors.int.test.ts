@@ -53,6 +53,12 @@ describe.each(LISTS)("GET /api/v1/%s", (list) => {
         others.push(encodeCursor(list, [instant, POSITIONS[list]?.[1] ?? ""]));
       }
     }
+    // What stands behind it is an id of the list's own kind. An event's is any text.
+    if (["rejected-events", "audit-log", "sync-runs"].includes(list)) {
+      for (const id of ["", "x", "-1", "0", "1.5", "9".repeat(30), "0A1B2C3D-0000-4000-8000-00000000000F"]) {
+        others.push(encodeCursor(list, [POSITIONS[list]?.[0] ?? "", id]));
+      }
+    }
     for (const cursor of others) {
       const answer = await ask(cursor);
       expect(answer.status, cursor).toBe(400);

@@ -97,8 +97,8 @@ export function smallApp(fail: () => unknown = () => new Error("on purpose")): S
     .get("/needs", ({ request }) => shown(needs.readQuery(request)), needs.hook)
     .get("/plain", ({ request }) => shown(plain.readQuery(request)), plain.hook)
     .post("/bare", ({ request }) => shown(plain.readQuery(request)), plain.hook)
-    .get("/things/:cloud/:id", ({ request, params }) => shown(thing.readParams(params, request)), thing.hook)
-    .get("/uuids/:id", ({ request, params }) => shown(byUuid.readParams(params, request)), byUuid.hook)
+    .get("/things/:cloud/:id", ({ request }) => shown(thing.readParams(request)), thing.hook)
+    .get("/uuids/:id", ({ request }) => shown(byUuid.readParams(request)), byUuid.hook)
     .get("/fails", () => {
       throw fail();
     })
