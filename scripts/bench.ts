@@ -69,6 +69,12 @@ const program = new Command("bench")
   .option("--parts <names>", `what to measure, of ${PARTS.join(",")}`, parts, PARTS)
   .option("--connections <list>", "numbers of connections", numbers, [1, 4, 8])
   .option("--repeats <n>", "runs of each contestant; they take turns", number(1), 3)
+  .option(
+    "--warm-up <s>",
+    "how long the API is used before anything is measured, as a service's would be",
+    number(0),
+    20,
+  )
   .option("--budget <s>", "about how long all of it may take, but for the run for memory", number(1), 220)
   .option("--delay <ms>", "what the proxy adds to each round trip to the database", number(0), 0.5)
   .option("--minutes <m>", "how long the run is that memory is watched over", number(0.01), 0.25)
@@ -80,6 +86,7 @@ const options = program.opts<{
   parts: string[];
   connections: number[];
   repeats: number;
+  warmUp: number;
   budget: number;
   delay: number;
   minutes: number;
@@ -87,7 +94,9 @@ const options = program.opts<{
 }>();
 
 /** Batches that there are known resources for. */
-const MOST_BATCHES = 64;
+const MOST_BATCHES = 112;
+/** Each connection's first batches don't count: it is new, and so is the program behind it, the floor's too. */
+const WARMUP_BATCHES = 6;
 const MEMORY_CONNECTIONS = 4;
 const begun = performance.now();
 
@@ -181,7 +190,7 @@ let runsLeft =
 
 /** How many batches fill one run's share of the budget, by a first, discarded run that also warms the program up. */
 async function batchesFor(session: Session, route: Route, contestant: Contestant): Promise<number> {
-  const batches = contestant === "items" ? 1 : MOST_BATCHES;
+  const batches = contestant === "items" ? 1 : 64;
   const connections = contestant === "items" ? 1 : 4;
   const from = performance.now();
   const { rate } = await session.measure(route, { contestant, connections, batches, warmup: 0 });
@@ -191,17 +200,34 @@ async function batchesFor(session: Session, route: Route, contestant: Contestant
   return Math.max(1, Math.round((rate * Math.max(SHORTEST_RUN, share)) / 1000));
 }
 
+/** The first seconds of a process aren't its others: its code is being compiled, its connections are being made. */
+async function warmUp(session: Session, { tally }: Route): Promise<void> {
+  if (options.warmUp === 0) return;
+  await reset(session.db);
+  const { events, seconds } = await runJob({
+    target: { kind: "api", url: tally.url, token: tally.token },
+    connections: MEMORY_CONNECTIONS,
+    batches: 0,
+    warmup: 0,
+    seconds: options.warmUp,
+  });
+  say(`warmed up: ${Math.round(events / seconds)} events/s`);
+}
+
 async function loopback(session: Session, route: Route): Promise<void> {
   const most = Math.max(...options.connections);
   const contestants = (["floor", "items"] as const).filter((name) => options.parts.includes(name));
   const all: Measurement[] = [];
-  const forApi = Math.min(MOST_BATCHES - most, await batchesFor(session, route, "api"));
+  const room = MOST_BATCHES - most * WARMUP_BATCHES;
+  if (room < 2 * most) throw new Error(`there are known resources for ${MOST_BATCHES} batches: too few`);
+  await warmUp(session, route);
+  const forApi = Math.min(room, await batchesFor(session, route, "api"));
   const perItem = contestants.includes("items") ? await batchesFor(session, route, "items") : 0;
   for (const connections of options.connections) {
     const turns = (["api", ...contestants] as const).map((contestant) => ({
       contestant,
       batches: contestant === "items" ? Math.max(perItem, connections) : Math.max(forApi, 2 * connections),
-      warmup: contestant === "items" ? 0 : connections,
+      warmup: contestant === "items" ? 0 : connections * WARMUP_BATCHES,
     }));
     all.push(...(await takeTurns(session, route, turns, connections)));
   }
@@ -232,10 +258,18 @@ async function delayed(session: Session, place: string): Promise<void> {
     say(before);
     const route = { tally, databaseUrl };
     const all: Measurement[] = [];
-    const forApi = await batchesFor(session, route, "api");
+    await warmUp(session, route);
+    const forApi = Math.min(
+      MOST_BATCHES - Math.max(...options.connections) * WARMUP_BATCHES,
+      await batchesFor(session, route, "api"),
+    );
     for (const connections of options.connections) {
       const turns = [
-        { contestant: "api", batches: Math.max(forApi, 2 * connections), warmup: connections },
+        {
+          contestant: "api",
+          batches: Math.max(forApi, 2 * connections),
+          warmup: connections * WARMUP_BATCHES,
+        },
         // One batch each takes seconds.
         { contestant: "items", batches: connections, warmup: 0 },
       ] as const;
