@@ -6,7 +6,7 @@ import type { ResourceKey } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
 import { Problem } from "../problem.ts";
 import { type FoldEvent, fold } from "../timeline/fold.ts";
-import { type Group, MAX_GROUPS, rollUp, Tally, tooManyGroups } from "./groups.ts";
+import { type Group, GroupCounter, MAX_GROUPS, rollUp, tooManyGroups } from "./groups.ts";
 import {
   countEvents,
   countRows,
@@ -92,8 +92,8 @@ async function pastGroups(
   { status, at }: { readonly status: Status; readonly at: Instant },
   unchanged: readonly Group<ResourceDimension>[],
 ): Promise<Iterable<Group<ResourceDimension>>> {
-  const tally = new Tally("the resources", RESOURCE_DIMENSIONS);
-  for (const { values, count } of unchanged) tally.add(values, count);
+  const counter = new GroupCounter("the resources", RESOURCE_DIMENSIONS);
+  for (const { values, count } of unchanged) counter.add(values, count);
   let after: ResourceKey | null = null;
   for (;;) {
     const events: KeyedEvent[] = await tellingEvents(tx, scope, at, after, RESOURCES_AT_A_TIME);
@@ -104,10 +104,10 @@ async function pastGroups(
       if (row === null || !inScope(scope, { cloud, projectId: row.projectId })) continue;
       if (status !== "all" && (row.deletedAt === null) !== (status === "active")) continue;
       const { state, platform, projectId } = row;
-      tally.add({ cloud, resource_type: resourceType, state, platform, project_id: projectId }, 1);
+      counter.add({ cloud, resource_type: resourceType, state, platform, project_id: projectId }, 1);
     }
     after = events.at(-1) ?? null;
-    if (resources < RESOURCES_AT_A_TIME) return tally.groups();
+    if (resources < RESOURCES_AT_A_TIME) return counter.groups();
   }
 }
 

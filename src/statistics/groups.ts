@@ -48,7 +48,7 @@ export function rollUp<D extends string>(
 }
 
 /** Counts things one by one or in lots, into the finest groups, and no more of those than may be answered. */
-export class Tally<D extends string> {
+export class GroupCounter<D extends string> {
   readonly #groups = new Map<string, { values: Readonly<Record<D, string>>; count: number }>();
   readonly #dimensions: readonly D[];
   readonly #what: string;
