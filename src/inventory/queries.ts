@@ -65,6 +65,14 @@ export async function countHistory(db: Queryable, key: ResourceKey, most: number
   return rows[0]?.n ?? 0;
 }
 
+/** How many bytes the payloads of a resource's events have as text. */
+export async function payloadBytes(db: Queryable, key: ResourceKey): Promise<number> {
+  const rows: { bytes: string }[] = await db`
+    SELECT coalesce(sum(octet_length(payload::text)), 0)::text AS bytes FROM events
+     WHERE cloud = ${key.cloud} AND resource_type = ${key.resourceType} AND resource_id = ${key.resourceId}`;
+  return Number(rows[0]?.bytes ?? 0);
+}
+
 /**
  * A resource's history in fold order: (timestamp, received_at, event_id).
  * @param projectIds only these projects' events; null is all of them.

@@ -85,7 +85,7 @@ const listResourceEvents = operation({
   tag: "Resources",
   summary: "Read a resource's history",
   description:
-    "In the order in which it is folded: timestamp, received_at, event_id. Whole, so next_cursor is null; over 10,000 stored events are refused. A token of role project reads resources that its projects own now, and of their events those that name its projects.",
+    "In the order in which it is folded: timestamp, received_at, event_id. Whole, so next_cursor is null; over 10,000 stored events, or 256 MiB of their payloads, are refused. A token of role project reads resources that its projects own now, and of their events those that name its projects.",
   security: "apiToken",
   params: resourceParams,
   answers: {

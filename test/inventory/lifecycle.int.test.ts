@@ -274,4 +274,23 @@ describe("a long history", () => {
       await column(server, "/api/v1/events?resource_id=long&limit=1000", "event_id", owner),
     ).toHaveLength(1_000);
   });
+
+  test("is refused past 256 MiB of payloads, which one answer couldn't carry; its pages are read", async () => {
+    await send(server, [{ id: "wide-0", at: "2026-01-01T00:00:00Z", resource: "wide", project: "new" }]);
+    const widen = (from: number, to: number) => server.db.db`
+      INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
+                          project_id, source, payload)
+      SELECT timestamptz '2025-01-01T00:00:00Z' + i * interval '1 second', now(), 'wide' || i, 'x.update', 'openstack',
+             'eu1', 'thing', 'wide', 'new', 'collector',
+             jsonb_build_object('state', 'on', 'note', CASE WHEN i > 1050 THEN repeat('x', 254000) ELSE '' END)
+        FROM generate_series(${from}::int, ${to}::int) i`;
+    await widen(1, 1_060);
+    expect((await get(server, path("wide", "events"))).status).toBe(200);
+    await widen(1_061, 2_130);
+    for (const what of ["events", "lifecycle"] as const) {
+      const { status, text } = await get(server, path("wide", what));
+      expect([status, JSON.parse(text).type]).toEqual([422, "urn:tally:error:history_too_long"]);
+    }
+    expect((await get(server, "/api/v1/events?resource_id=wide&limit=10")).status).toBe(200);
+  });
 });
