@@ -24,7 +24,7 @@ export interface Activity {
  * @param history the resource's whole history in fold order, other owners' events among it: they decide what is a
  *   life, and where an interval ends.
  * @param projectId the project as events name it.
- * @param now open intervals end here.
+ * @param now what lies later hasn't been served yet, and counts not at all, though an event be dated ahead.
  */
 export function activityIn(
   history: readonly FoldEvent[],
@@ -56,11 +56,11 @@ export function activityIn(
   return { created, deleted, owned };
 }
 
-/** How much of an interval lies within the window. */
+/** How much of an interval lies within the window, and not later than now. */
 function overlap(interval: Interval, window: Window, now: Instant): bigint {
   let { from, to } = window;
   if (interval.from > from) from = interval.from;
-  const end = interval.to ?? now;
+  const end = interval.to === null || interval.to > now ? now : interval.to;
   if (end < to) to = end;
   return to > from ? to - from : 0n;
 }

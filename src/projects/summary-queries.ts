@@ -1,14 +1,11 @@
 /** What a project's summary reads. A project is its pair: another cloud's project of the same id is another one. */
 import type { ProjectPair } from "../access/callers.ts";
 import type { Queryable } from "../database/connection.ts";
-import { formatInstant, type Instant } from "../event/instant.ts";
 import type { LocalKey } from "../projection/queries.ts";
 
 /** A resource that was once a project's, and how many events it has, whoever owned it. */
 export interface OwnedResource extends LocalKey {
   readonly events: number;
-  /** Whether one of them is dated later than now. */
-  readonly ahead: boolean;
 }
 
 /** Whether a project has more events of its own than that. Counts no further. */
@@ -27,19 +24,18 @@ export async function resourcesEverOf(
   db: Queryable,
   pair: ProjectPair,
   most: number,
-  now: Instant,
 ): Promise<OwnedResource[]> {
-  const rows: { rt: string; r: string; n: number; ahead: boolean }[] = await db`
-    SELECT rt, r, count(*)::int AS n, max(at) > ${formatInstant(now)}::text::timestamptz AS ahead
+  const rows: { rt: string; r: string; n: number }[] = await db`
+    SELECT rt, r, count(*)::int AS n
       FROM (
-        SELECT e.resource_type AS rt, e.resource_id AS r, e.timestamp AS at
+        SELECT e.resource_type AS rt, e.resource_id AS r
           FROM (SELECT DISTINCT resource_type, resource_id FROM events
                  WHERE project_id = ${pair.projectId} AND cloud = ${pair.cloud}) own
           JOIN events e ON e.cloud = ${pair.cloud} AND e.resource_type = own.resource_type
             AND e.resource_id = own.resource_id
          LIMIT ${most + 1}) histories
      GROUP BY rt, r ORDER BY rt, r`;
-  return rows.map(({ rt, r, n, ahead }) => ({ resourceType: rt, resourceId: r, events: n, ahead }));
+  return rows.map(({ rt, r, n }) => ({ resourceType: rt, resourceId: r, events: n }));
 }
 
 /** How many living resources of each type the project has now. */

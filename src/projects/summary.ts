@@ -25,7 +25,7 @@ export interface TypeActivity {
 
 /**
  * Sums a project's window up, a row for each type that it ever had a resource of, by type. Run it on one snapshot.
- * @param now open intervals end here.
+ * @param now nothing counts beyond it.
  * @throws Problem history_too_long where its resources have more than `MAX_EVENTS` events.
  */
 export async function summarize(
@@ -35,7 +35,7 @@ export async function summarize(
   now: Instant,
 ): Promise<TypeActivity[]> {
   if (await hasMoreEvents(db, pair, MAX_EVENTS)) throw tooLong();
-  const resources = await resourcesEverOf(db, pair, MAX_EVENTS, now);
+  const resources = await resourcesEverOf(db, pair, MAX_EVENTS);
   if (resources.reduce((sum, { events }) => sum + events, 0) > MAX_EVENTS) throw tooLong();
   const living = await livingResources(db, pair);
 
@@ -71,7 +71,6 @@ interface History extends LocalKey {
 /**
  * The histories, one after the other, each whole; what is read at once is bounded. They come without states and
  * sizes: who owned a resource, and when it lived, follows from its events' types and the projects that they name.
- * Where an event is dated ahead, they come with both: a change of state ends an interval that would else be open.
  */
 async function* historiesOf(
   db: Queryable,
@@ -79,9 +78,8 @@ async function* historiesOf(
   resources: readonly OwnedResource[],
 ): AsyncGenerator<History> {
   for (const keys of portions(resources)) {
-    const ahead = keys.some((resource) => resource.ahead);
     let open: (LocalKey & { history: FoldEvent[] }) | null = null;
-    for await (const page of pagesOfHistories(db, cloud, keys, ahead)) {
+    for await (const page of pagesOfHistories(db, cloud, keys, false)) {
       for (const { resourceType, resourceId, event } of page) {
         if (open !== null && compareKeys(open, { resourceType, resourceId }) !== 0) {
           yield open;

@@ -111,13 +111,13 @@ async function checkProject(
 
 /** How long the project had resources of each type, from the intervals of each resource with all its events. */
 async function microsByType(db: Queryable, pair: ProjectPair, now: Instant): Promise<Map<string, bigint>> {
-  const keys = await resourcesEverOf(db, pair, MAX_EVENTS, now);
+  const keys = await resourcesEverOf(db, pair, MAX_EVENTS);
   const sums = new Map<string, bigint>();
   let open: (LocalKey & { readonly folding: Folding }) | null = null;
   const add = (resourceType: string, intervals: readonly Interval[]) => {
     let sum = sums.get(resourceType) ?? 0n;
     for (const { from, to, projectId } of intervals) {
-      const end = to ?? now;
+      const end = to === null || to > now ? now : to;
       if (projectId === pair.projectId && end > from) sum += end - from;
     }
     sums.set(resourceType, sum);

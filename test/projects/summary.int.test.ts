@@ -142,18 +142,20 @@ test("what is open counts up to now, and the future not at all", async () => {
   expect(await types(id)).toEqual([row("thing", 1, 0, 44_640, 1)]);
 });
 
-test("a change dated ahead of now ends an interval, which counts to its end; what is open then counts not at all", async () => {
+test("what an event dated ahead of now ends counts up to now: nothing that has not been served yet does", async () => {
   const id = await project(server, "ahead");
   await send(server, [
     event("ahead", "a1", "2026-03-01T00:00:00Z", "create"),
     event("ahead", "a1", "2026-03-04T00:00:00Z", "stop", { payload: '{"state":"stopped","size":{"n":1}}' }),
     event("ahead", "a1", "2026-03-05T00:00:00Z", "resize", { payload: '{"state":"stopped","size":{"n":2}}' }),
     event("ahead", "a2", "2026-03-01T00:00:00Z", "create"),
+    event("ahead", "a3", "2026-03-01T00:00:00Z", "create"),
+    event("ahead", "a3", "2026-03-04T00:00:00Z", "delete"),
   ]);
   clock = instant("2026-03-03T00:00:00Z");
   try {
-    // a1: three days, and one that is ahead whole; a2 is open: two days.
-    expect(await types(id)).toEqual([row("thing", 2, 0, (3 + 1 + 2) * 1440, 2)]);
+    // Two days each, whether a change of state ends the interval tomorrow, a delete does, or nothing.
+    expect(await types(id)).toEqual([row("thing", 3, 1, 3 * 2 * 1440, 2)]);
   } finally {
     clock = LONG_AFTER;
   }

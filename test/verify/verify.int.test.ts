@@ -35,7 +35,7 @@ beforeAll(async () => {
       event_type: `"${type}"`,
       ...changes,
     });
-  // A clock that runs ahead: what is dated later than now is counted by summary and intervals alike.
+  // A clock that runs ahead: what is later than now counts neither in the summary nor in the intervals.
   const ahead = { resource_id: '"ahead"' };
   await ingestItems(database.db, [
     web("ahead-stopped", "2999-03-01T08:00:00Z", "compute.instance.power_off", {
