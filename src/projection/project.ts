@@ -64,6 +64,9 @@ export interface Projection {
  * transaction made since the rows were locked would have to be locked out of order: `Overtaken` is thrown then, and
  * the batch begins anew, with that row there.
  *
+ * Rows are changed only after the new ones are in. To find a row there, an insert doesn't wait for who has locked it, but
+ * for who has changed it; and whoever has changed rows and then waits for a new one could be waiting for that insert.
+ *
  * @param locked the rows of the events' resources (and maybe of others), locked
  */
 export async function projectEvents(
@@ -90,13 +93,11 @@ export async function projectEvents(
   for (const { resourceType, resourceId, events: list } of news.values())
     added.push({ resourceType, resourceId, row: foldOnto(null, list) });
 
+  const replayed = late.length > 0 ? await replay(tx, cloud, late) : [];
   const writes: Statement[] = [];
-  if (late.length > 0) {
-    const replayed = await replay(tx, cloud, late);
-    writes.push(() => updateRows(tx, cloud, replayed));
-  }
-  if (advances.length > 0) writes.push(() => advanceRows(tx, cloud, advances));
   if (added.length > 0) writes.push(() => insertAll(tx, cloud, added));
+  if (replayed.length > 0) writes.push(() => updateRows(tx, cloud, replayed));
+  if (advances.length > 0) writes.push(() => advanceRows(tx, cloud, advances));
   return { writes, replays: late.length };
 }
 
