@@ -5,6 +5,7 @@ import { type CloudSettings, readCloudSettings } from "../reconcile/clouds-file.
 import { type CloudCheck, checkOpenStack, type TypeCheck } from "../reconcile/openstack/check.ts";
 import { readSettings } from "../settings.ts";
 import { cloudsFileText } from "./configured-clouds.ts";
+import { print } from "./print.ts";
 import { type Column, renderTable, type Style, styleFor } from "./table.ts";
 
 const DAY_MS = 86_400_000;
@@ -27,7 +28,7 @@ export function registerClouds(program: Command): void {
       for (const entry of chosen(cloudsConfig, cloud)) {
         const since = instantFromMicros(`${BigInt(Date.now() - DAY_MS) * 1_000n}`);
         const check = await checkOpenStack(entry.config, process.env, since, new AbortController().signal);
-        console.log(renderCheck(entry.cloud, check, style));
+        print(renderCheck(entry.cloud, check, style));
         if (check.problems.length > 0) bad.push(entry.cloud);
       }
       if (bad.length > 0) throw new Error(`not good enough: ${bad.join(", ")} (see above)`);

@@ -4,6 +4,7 @@ import { makePlace, startThrowaway } from "../demo/instance.ts";
 import { secondAct } from "../demo/second-act.ts";
 import { invitation, tour } from "../demo/tour.ts";
 import { instantFromMicros } from "../event/instant.ts";
+import { print } from "./print.ts";
 import { styleFor } from "./table.ts";
 
 export function registerDemo(program: Command): void {
@@ -30,7 +31,6 @@ function interruption(): AbortSignal {
 }
 
 async function demo(exit: boolean, interrupted: AbortSignal): Promise<void> {
-  const print = (text: string) => console.log(text);
   const style = styleFor(process.stdout, process.env);
   const place = makePlace();
   try {

@@ -7,6 +7,7 @@ import { bytesOf, decompressed } from "../transfer/compression.ts";
 import { type Imported, importAll } from "../transfer/import.ts";
 import { StreamReader } from "../transfer/reader.ts";
 import { withRawDatabase } from "./database.ts";
+import { print } from "./print.ts";
 import { transferBar } from "./transfer-bar.ts";
 
 /** Who the audit log names for what is done on the command line. */
@@ -30,9 +31,9 @@ export function registerImport(program: Command): void {
       if (options.check === true) return await check(reader);
       const begun = performance.now();
       const imported = await withRawDatabase(settings, (db) => importWithBars(db, reader));
-      if (imported.resumedAt > 0) console.log(`went on behind block ${imported.resumedAt}`);
+      if (imported.resumedAt > 0) print(`went on behind block ${imported.resumedAt}`);
       const seconds = ((performance.now() - begun) / 1000).toFixed(1);
-      console.log(
+      print(
         `${told(imported.tables)} imported and verified, ${imported.rebuilt} resources folded, in ${seconds} s`,
       );
     });
@@ -46,7 +47,7 @@ async function check(reader: StreamReader): Promise<void> {
   } finally {
     bar.stop();
   }
-  console.log(`whole: ${told(reader.end.tables)}, as of ${reader.header.at}`);
+  print(`whole: ${told(reader.end.tables)}, as of ${reader.header.at}`);
 }
 
 function told(tables: ReadonlyMap<string, { readonly rows: number }>): string {

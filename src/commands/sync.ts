@@ -9,6 +9,7 @@ import { createLogger } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { configuredClouds } from "./configured-clouds.ts";
 import { withDatabase } from "./database.ts";
+import { print } from "./print.ts";
 import { renderTable, type Style, styleFor } from "./table.ts";
 
 interface Options {
@@ -29,7 +30,7 @@ export function registerSync(program: Command): void {
       const cloud = cloudOf(settings, name);
       const at = instantOf(settings, options.at);
       const outcome = await runOnce(settings, cloud, at, options);
-      console.log(report(outcome, settings.sync.maxAbsentPercent, styleFor(process.stdout, process.env)));
+      print(report(outcome, settings.sync.maxAbsentPercent, styleFor(process.stdout, process.env)));
       if (outcome.status === "completed") return;
       for (const error of outcome.stats.errors) console.error(`tally: ${error}`);
       const untold = outcome.stats.errorCount - outcome.stats.errors.length;

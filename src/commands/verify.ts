@@ -5,6 +5,7 @@ import { readSettings } from "../settings.ts";
 import type { Fault } from "../verify/fault.ts";
 import { type Progress, type Stage, type Verified, verify } from "../verify/verify.ts";
 import { withDatabase } from "./database.ts";
+import { print } from "./print.ts";
 
 /** Faults that are printed; all of them are counted. */
 const PRINTED = 100;
@@ -28,9 +29,9 @@ export function registerVerify(program: Command): void {
           bar.stop();
         }
       });
-      for (const { where, what } of faults) console.log(`${where}: ${what}`);
-      if (verified.faults > faults.length) console.log(`… and ${verified.faults - faults.length} more`);
-      console.log(summaryOf(verified));
+      for (const { where, what } of faults) print(`${where}: ${what}`);
+      if (verified.faults > faults.length) print(`… and ${verified.faults - faults.length} more`);
+      print(summaryOf(verified));
       if (verified.faults > 0) throw new Error(`${counted(verified.faults, "fault")} found`);
     });
 }
