@@ -1,11 +1,9 @@
 /** What the network between clients and Tally does. */
 import type { Drill, Plan, Rig } from "./drill.ts";
-import { must } from "./drill.ts";
 import { cutting } from "./rig/cutting.ts";
-import { onStage, type Stage, whileSo } from "./rig/outage.ts";
+import { onStage } from "./rig/outage.ts";
 import { FaultyNetwork } from "./rig/proxy.ts";
-
-type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Promise<string>;
+import { forAWhile, latency, narrow, type Trouble, throughAll } from "./rig/troubles.ts";
 
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   "in the middle of a body": (network, stage, plan) =>
@@ -14,58 +12,31 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     ),
   "between commit and answer": (network, stage, plan) =>
     cutting(network, stage, plan, (_, way) => (way === "down" ? "cut" : "pass")),
-  "2 s latency": (network, stage, { long }) =>
-    whileSo(
-      stage,
-      long ? 30_000 : 1_000,
-      () => {
-        network.latencyMs = 1_000;
-      },
-      () => {
-        network.latencyMs = 0;
-      },
-    ),
-  "10 KB/s": (network, stage, { long }) =>
-    whileSo(
-      stage,
-      long ? 60_000 : 1_000,
-      () => {
-        network.bytesPerSecond = 10_000;
-      },
-      () => {
-        network.bytesPerSecond = null;
-      },
-    ),
-  "black hole": (network, stage, { long }) =>
-    whileSo(
-      stage,
-      long ? 30_000 : 1_000,
-      () => {
-        network.swallowing = true;
-      },
-      () => {
-        network.swallowing = false;
-        network.cut();
-      },
-    ),
+  "2 s latency": latency(30_000),
+  "10 KB/s": narrow(60_000),
+  "black hole": forAWhile(
+    30_000,
+    (network) => {
+      network.swallowing = true;
+    },
+    (network) => {
+      network.swallowing = false;
+      network.cut();
+    },
+  ),
 };
 
 async function run(rig: Rig, plan: Plan) {
   const held: { network: FaultyNetwork | null } = { network: null };
-  const told: Record<string, string> = {};
   try {
     const clientUrl = async (tally: { url: string }) => {
       held.network = await FaultyNetwork.start({ host: "127.0.0.1", port: Number(new URL(tally.url).port) });
       return `http://127.0.0.1:${held.network.port}`;
     };
-    const { acknowledged, stored } = await onStage(rig, plan, { clientUrl }, async (stage) => {
-      for (const [name, trouble] of Object.entries(TROUBLES)) {
-        must(held.network !== null, "there is no network");
-        told[name] = await trouble(held.network, stage, plan);
-        rig.say(`${name}: ${told[name]}`);
-      }
-    });
-    return { ...told, "events acknowledged": acknowledged, "events stored": stored };
+    const { outcome, acknowledged, stored } = await onStage(rig, plan, { clientUrl }, (stage) =>
+      throughAll(TROUBLES, held.network, stage, rig, plan),
+    );
+    return { ...outcome, "events acknowledged": acknowledged, "events stored": stored };
   } finally {
     await held.network?.stop();
   }

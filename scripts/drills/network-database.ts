@@ -3,14 +3,14 @@ import type { Drill, Plan, Rig } from "./drill.ts";
 import { must, until, within } from "./drill.ts";
 import { CLIENTS } from "./rig/clients.ts";
 import { cutting } from "./rig/cutting.ts";
-import { answersOf, onStage, type Stage, whileSo, working } from "./rig/outage.ts";
+import { answersOf, onStage, working } from "./rig/outage.ts";
 import { FaultyNetwork } from "./rig/proxy.ts";
+import { latency, narrow, type Trouble, throughAll } from "./rig/troubles.ts";
 
 /** The simple query that ends a transaction, as it stands in the stream. */
 const COMMIT = /COMMIT\0/;
 /** A request waits for its transaction's statements and the sign of life; nothing of it takes longer. */
 const HANG_MS = 90_000;
-type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Promise<string>;
 
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   "before commit": (network, stage, plan) =>
@@ -25,28 +25,8 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     cutting(network, stage, plan, (chunk, way) =>
       way === "up" && chunk.byteLength > 1_000 ? "cut in half" : "pass",
     ),
-  "2 s latency": (network, stage, { long }) =>
-    whileSo(
-      stage,
-      long ? 60_000 : 1_000,
-      () => {
-        network.latencyMs = 1_000;
-      },
-      () => {
-        network.latencyMs = 0;
-      },
-    ),
-  "10 KB/s": (network, stage, { long }) =>
-    whileSo(
-      stage,
-      long ? 60_000 : 1_000,
-      () => {
-        network.bytesPerSecond = 10_000;
-      },
-      () => {
-        network.bytesPerSecond = null;
-      },
-    ),
+  "2 s latency": latency(60_000),
+  "10 KB/s": narrow(60_000),
   "black hole": async (network, { clients, tally }, plan) => {
     network.swallowing = true;
     const from = performance.now();
@@ -72,13 +52,12 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
 
 async function run(rig: Rig, plan: Plan) {
   const held: { network: FaultyNetwork | null } = { network: null };
-  const told: Record<string, string> = {};
   try {
     const through = async ({ socket }: { socket: string }) => {
       held.network = await FaultyNetwork.start({ path: socket });
       return `postgres://tally@127.0.0.1:${held.network.port}/tally?sslmode=disable`;
     };
-    const { acknowledged, stored, unavailable } = await onStage(
+    const { outcome, acknowledged, stored, unavailable } = await onStage(
       rig,
       plan,
       {
@@ -87,16 +66,10 @@ async function run(rig: Rig, plan: Plan) {
         // By default it is ten seconds, which a short drill hasn't got.
         env: plan.long ? {} : { TALLY_REPORTING_DB_SILENCE_S: "2" },
       },
-      async (stage) => {
-        for (const [name, trouble] of Object.entries(TROUBLES)) {
-          must(held.network !== null, "there is no network");
-          told[name] = await trouble(held.network, stage, plan);
-          rig.say(`${name}: ${told[name]}`);
-        }
-      },
+      (stage) => throughAll(TROUBLES, held.network, stage, rig, plan),
     );
     return {
-      ...told,
+      ...outcome,
       "events acknowledged": acknowledged,
       "events stored": stored,
       "answers 503": unavailable,

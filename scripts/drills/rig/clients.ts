@@ -67,6 +67,8 @@ export class Clients implements Ledger {
   readonly count: number;
   readonly #options: ClientOptions;
   readonly #ended: Promise<void>;
+  /** What a client met that may not be; its work has ended with it. */
+  #failure: { readonly error: unknown } | null = null;
   #next = 0;
   #stopping = false;
   #giveUp = false;
@@ -77,12 +79,15 @@ export class Clients implements Ledger {
     this.count = options.clients ?? CLIENTS;
     const clients = Array.from({ length: this.count }, () => this.#client());
     this.#ended = Promise.all(clients).then(() => undefined);
-    // Whoever asks is told in `finish`.
-    this.#ended.catch(() => {});
+    // Whoever waits for work is told, and whoever calls `finish`.
+    this.#ended.catch((error: unknown) => {
+      this.#failure = { error };
+    });
   }
 
-  /** How many batches were acknowledged so far. */
+  /** How many batches were acknowledged so far. @throws what a client met that may not be: no work is to be waited for */
   get done(): number {
+    if (this.#failure !== null) throw this.#failure.error;
     return this.acknowledged.size;
   }
 

@@ -1,10 +1,8 @@
 /** Connections that are cut at a chosen moment. */
 import { type Plan, until } from "../drill.ts";
-import { type Stage, working } from "./outage.ts";
+import { BACK_MS, type Stage, working } from "./outage.ts";
 import type { FaultyNetwork, Verdict } from "./proxy.ts";
 import { between } from "./random.ts";
-
-const BACK_MS = 60_000;
 
 /**
  * Cuts one connection a round, at one of the next few chunks for which `moment` says so; work must go on after each.

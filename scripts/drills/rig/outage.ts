@@ -77,24 +77,7 @@ export async function working(clients: Clients, milliseconds = 120_000): Promise
 }
 
 /** Work that trouble held up must be done so soon after it. */
-const BACK_MS = 60_000;
-
-/** Something is like that for a while; work goes on after it. @returns what clients were answered, in words */
-export async function whileSo(
-  { clients }: Stage,
-  milliseconds: number,
-  begin: () => void,
-  end: () => void,
-): Promise<string> {
-  const done = clients.done;
-  begin();
-  const from = performance.now();
-  await Bun.sleep(milliseconds);
-  const meanwhile = clients.done - done;
-  end();
-  await working(clients, BACK_MS);
-  return `${meanwhile} batches acknowledged meanwhile, slowest answer ${answersOf(clients, from).slowest} ms`;
-}
+export const BACK_MS = 60_000;
 
 /** The figures of an outage: what clients were answered from `from` on. */
 export function answersOf(
