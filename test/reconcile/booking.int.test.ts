@@ -6,7 +6,18 @@ import type { ObservedResource } from "../../src/reconcile/adapter.ts";
 import { book, bookingPipeline, correctionEvent } from "../../src/reconcile/booking.ts";
 import { RunStats } from "../../src/reconcile/stats.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
-import { booked, collect, collected, created, emptied, rows, run, runServices, syncRuns } from "./runs.ts";
+import {
+  booked,
+  collect,
+  collected,
+  created,
+  emptied,
+  NONE_DEFERRED,
+  rows,
+  run,
+  runServices,
+  syncRuns,
+} from "./runs.ts";
 import { instance, scriptedCloud } from "./scripted-adapter.ts";
 
 let database: TestDatabase;
@@ -15,8 +26,6 @@ beforeAll(async () => {
 });
 afterEach(() => emptied(database.db));
 afterAll(() => database.drop());
-
-const NOTHING = { transitional: 0, recent: 0 };
 
 describe("a booking that breaks off", () => {
   test("at a commit that the database refuses: the row counts what landed, and no more", async () => {
@@ -109,7 +118,7 @@ describe("events that come in between the comparison and the booking", () => {
       [created("a")],
       [],
     );
-    expect(stats).toMatchObject({ created: 1, updated: 1, deferred: NOTHING, errorCount: 0 });
+    expect(stats).toMatchObject({ created: 1, updated: 1, deferred: NONE_DEFERRED, errorCount: 0 });
   });
 
   test("move a resource on: its correction is left to the next run, its neighbours' aren't", async () => {
@@ -143,7 +152,7 @@ describe("events that come in between the comparison and the booking", () => {
   test("older than the row's newest event move nothing: the correction stands", async () => {
     const late = collected("a", "compute.instance.update", "2026-02-28T00:00:00Z", { state: "building" });
     const stats = await decideAndBook([instance("a", { state: "shutoff" })], [created("a")], [late]);
-    expect(stats).toMatchObject({ updated: 1, deferred: NOTHING });
+    expect(stats).toMatchObject({ updated: 1, deferred: NONE_DEFERRED });
     expect(await rows(database.db)).toMatchObject([{ id: "a", state: "shutoff" }]);
   });
 });

@@ -10,6 +10,7 @@ import {
   collected,
   created,
   emptied,
+  NONE_DEFERRED,
   NOW,
   payloads,
   rows,
@@ -25,8 +26,6 @@ beforeAll(async () => {
 });
 afterEach(() => emptied(database.db));
 afterAll(() => database.drop());
-
-const NOTHING = { transitional: 0, recent: 0 };
 
 describe("a run", () => {
   test("books what differs, and a second one finds nothing", async () => {
@@ -56,7 +55,7 @@ describe("a run", () => {
     ]);
     const second = await run(services, cloud, { at: at("2026-03-02T12:10:00Z") });
     expect(second.corrections).toEqual([]);
-    const none = { created: 0, updated: 0, deleted: 0, deferred: NOTHING, errors: [], error_count: 0 };
+    const none = { created: 0, updated: 0, deleted: 0, deferred: NONE_DEFERRED, errors: [], error_count: 0 };
     expect(await syncRuns(database.db)).toEqual([
       { id: first.runId, status: "completed", stats: { ...none, created: 1, updated: 1, deleted: 2 } },
       { id: second.runId, status: "completed", stats: none },

@@ -13,6 +13,9 @@ import { at, SMALL } from "./scripted-adapter.ts";
 /** What the tests take for now, unless a request says otherwise. */
 export const NOW = at("2026-03-02T12:00:00Z");
 
+/** The `deferred` of a run that left nothing to the next one. */
+export const NONE_DEFERRED = { transitional: 0, recent: 0 };
+
 /** Services over a database; every line that is logged goes into `logged`. */
 export function runServices(
   db: Database,
