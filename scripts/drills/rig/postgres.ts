@@ -11,6 +11,7 @@ import { preparedPostgres, putCluster } from "./prepared.ts";
 
 const PORT = 5432;
 const START_MS = 60_000;
+const STOP_MS = 60_000;
 /** The backends of a killed server keep its memory for a moment. */
 const START_ATTEMPTS = 20;
 
@@ -137,12 +138,16 @@ export class Postgres {
     return readFileSync(join(this.#directory, "log"), "utf8").slice(-500);
   }
 
-  /** Ends it. */
+  /** Ends it. @throws {Error} when it doesn't; it is killed then */
   async stop(ending: Ending = "fast"): Promise<void> {
     const child = this.#child;
     if (child === null || child.exitCode !== null || child.signalCode !== null) return;
     process.kill(child.pid, SIGNALS[ending]);
-    await child.exited;
+    const ended = await Promise.race([child.exited.then(() => true), Bun.sleep(STOP_MS).then(() => false)]);
+    if (!ended) {
+      process.kill(child.pid, SIGNALS.kill);
+      throw new Error(`PostgreSQL did not end: ${this.#lastWords()}`);
+    }
     await gone(child.pid, 5_000);
   }
 
