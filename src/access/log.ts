@@ -1,6 +1,6 @@
 /** Reading the audit log. */
 import type { Queryable } from "../database/connection.ts";
-import { instantMember, objectSql, textMembers } from "../database/object-text.ts";
+import { instantMember, objectSql, readObjects, textMembers } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import type { Instant } from "../event/instant.ts";
 
@@ -45,9 +45,9 @@ export async function pageOfLog(
     const { at, id } = page.after;
     conditions.push(`(at, id) > (${statement.instant(at)}, ${statement.value(id)}::bigint)`);
   }
-  const rows: { item: string }[] = await db.unsafe(
+  return await readObjects(
+    db,
     `SELECT ${ENTRY} AS item FROM audit_log l ${where(conditions)} ORDER BY at, id ${statement.limit(page.limit)}`,
     statement.values,
   );
-  return rows.map(({ item }) => item);
 }

@@ -1,6 +1,6 @@
 /** Every statement over rejected_events, but for the one that ingest writes them with. */
 import type { Queryable, Transaction } from "../database/connection.ts";
-import { instantMember, objectSql } from "../database/object-text.ts";
+import { instantMember, objectSql, readObjects } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import type { Source } from "../event/event.ts";
 import { type Instant, instantFromMicros } from "../event/instant.ts";
@@ -60,12 +60,12 @@ export async function pageOfDeadLetters(
 ): Promise<string[]> {
   const statement = new Statement();
   const conditions = conditionsOf(statement, filter, status, page.after);
-  const rows: { item: string }[] = await db.unsafe(
+  return await readObjects(
+    db,
     `SELECT ${LETTER} AS item FROM rejected_events ${where(conditions)}
       ORDER BY received_at, id ${statement.limit(page.limit)}`,
     statement.values,
   );
-  return rows.map(({ item }) => item);
 }
 
 /** A dead letter with all that its item needs to go through the pipeline again. */

@@ -9,6 +9,7 @@ import {
   instantOrNullMember,
   type Member,
   objectSql,
+  readObjects,
   textMembers,
 } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
@@ -119,11 +120,11 @@ export async function pageOfEvents(
   const list = { table: "events", key: "timestamp, event_id", conditions };
   const found = pageOf(statement, list, { scope, ...filter }, page.limit);
   if (found === null) return [];
-  const rows: { item: string }[] = await db.unsafe(
+  return await readObjects(
+    db,
     `SELECT ${EVENT} AS item FROM (${found}) e ORDER BY e.timestamp, e.event_id`,
     statement.values,
   );
-  return rows.map(({ item }) => item);
 }
 
 /** An index of block ranges knows which states there are where. */
@@ -165,12 +166,12 @@ export async function pageOfResources(
   const list = { table: "current_resources", key, conditions };
   const found = pageOf(statement, list, { scope, ...filter }, page.limit);
   if (found === null) return [];
-  const rows: { item: string }[] = await db.unsafe(
+  return await readObjects(
+    db,
     `SELECT ${RESOURCE} AS item
        FROM (${found}) r
        LEFT JOIN events e ON e.cloud = r.cloud AND e.timestamp = r.last_event_at AND e.event_id = r.last_event_id
       ORDER BY r.cloud, r.resource_type, r.resource_id`,
     statement.values,
   );
-  return rows.map(({ item }) => item);
 }

@@ -1,6 +1,6 @@
 /** Every statement over projects. Metadata goes in and comes out as JSON text, digit for digit. */
 import type { Queryable } from "../database/connection.ts";
-import { instantMember, objectSql, textMembers } from "../database/object-text.ts";
+import { instantMember, objectSql, readObjects, textMembers } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import { type Instant, instantFromMicros } from "../event/instant.ts";
 
@@ -139,10 +139,10 @@ export async function pageOfProjects(
     const position = [page.after.cloud, page.after.externalId].map((text) => statement.value(text));
     conditions.push(`(cloud, external_id) > (${position.join(", ")})`);
   }
-  const rows: { item: string }[] = await db.unsafe(
+  return await readObjects(
+    db,
     `SELECT ${PROJECT} AS item FROM projects p ${where(conditions)}
       ORDER BY cloud, external_id ${statement.limit(page.limit)}`,
     statement.values,
   );
-  return rows.map(({ item }) => item);
 }

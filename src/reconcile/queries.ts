@@ -1,23 +1,18 @@
 /** The statements over sync_runs and size_names. */
 import type { Queryable, Transaction } from "../database/connection.ts";
+import {
+  instantMember,
+  instantOrNullMember,
+  objectSql,
+  readObjects,
+  textMembers,
+} from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import { formatInstant, type Instant, instantFromMicros } from "../event/instant.ts";
 import type { ObservedSizeName } from "./adapter.ts";
 
 /** How far a run has come. */
 export type RunStatus = "running" | "completed" | "failed";
-
-/** One run, as it is kept. */
-export interface SyncRun {
-  readonly id: string;
-  readonly cloud: string;
-  readonly platform: string;
-  readonly status: RunStatus;
-  readonly startedAt: Instant;
-  readonly finishedAt: Instant | null;
-  /** JSON text. */
-  readonly stats: string;
-}
 
 /** Which runs are meant; null filters nothing. */
 export interface RunFilter {
@@ -26,43 +21,39 @@ export interface RunFilter {
 }
 
 /** Where a page of runs goes on. */
-export type RunPosition = Pick<SyncRun, "startedAt" | "id">;
-
-interface Row {
+export interface RunPosition {
+  readonly startedAt: Instant;
   readonly id: string;
-  readonly cloud: string;
-  readonly platform: string;
-  readonly status: RunStatus;
-  readonly started: string;
-  readonly finished: string | null;
-  readonly stats: string;
 }
 
-/** One page of the runs, newest first, by (started_at, id). */
+/** The component `SyncRun`. */
+const RUN = objectSql([
+  { name: "id", kind: "plain", sql: "r.id::text" },
+  ...textMembers("r", ["cloud", "platform"]),
+  { name: "status", kind: "plain", sql: "r.status" },
+  instantMember("started_at", "r.started_at"),
+  instantOrNullMember("finished_at", "r.finished_at"),
+  { name: "stats", kind: "json", sql: "r.stats::text" },
+]);
+
+/** One page of the runs, newest first, by (started_at, id): each one's JSON. */
 export async function pageOfRuns(
   db: Queryable,
   filter: RunFilter,
   page: Page<RunPosition>,
-): Promise<SyncRun[]> {
+): Promise<string[]> {
   const statement = new Statement();
   const conditions = statement.equals({ cloud: filter.cloud, status: filter.status });
   if (page.after !== null) {
     const { startedAt, id } = page.after;
     conditions.push(`(started_at, id) < (${statement.instant(startedAt)}, ${statement.value(id)}::uuid)`);
   }
-  const rows: Row[] = await db.unsafe(
-    `SELECT sync_runs.id::text AS id, cloud, platform, status, stats::text AS stats,
-            (extract(epoch FROM started_at) * 1000000)::bigint::text AS started,
-            (extract(epoch FROM finished_at) * 1000000)::bigint::text AS finished
-       FROM sync_runs ${where(conditions)}
-      ORDER BY started_at DESC, sync_runs.id DESC ${statement.limit(page.limit)}`,
+  return await readObjects(
+    db,
+    `SELECT ${RUN} AS item FROM sync_runs r ${where(conditions)}
+      ORDER BY r.started_at DESC, r.id DESC ${statement.limit(page.limit)}`,
     statement.values,
   );
-  return rows.map(({ started, finished, ...row }) => ({
-    ...row,
-    startedAt: instantFromMicros(started),
-    finishedAt: finished === null ? null : instantFromMicros(finished),
-  }));
 }
 
 /** A run that begins. */

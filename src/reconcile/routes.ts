@@ -2,14 +2,14 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
-import { formatInstant } from "../event/instant.ts";
+import { storedInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import { after, cut, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
 import { choiceParam, cursorParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { SyncRunList } from "./model.ts";
-import { pageOfRuns, type SyncRun } from "./queries.ts";
+import { pageOfRuns } from "./queries.ts";
 
 const listSyncRuns = operation({
   id: "listSyncRuns",
@@ -60,13 +60,10 @@ function readPosition(cursor: string) {
   return { startedAt: instantOf(micros), id: uuidOf(id) };
 }
 
-/** The component `SyncRun`. */
-function runJson({ id, cloud, platform, status, startedAt, finishedAt, stats }: SyncRun): string {
-  const finished = finishedAt === null ? "null" : `"${formatInstant(finishedAt)}"`;
-  return (
-    `{"id":"${id}","cloud":${JSON.stringify(cloud)},"platform":${JSON.stringify(platform)},"status":"${status}"` +
-    `,"started_at":"${formatInstant(startedAt)}","finished_at":${finished},"stats":${stats}}`
-  );
+/** @param run its JSON. */
+function runCursor(run: string): string {
+  const { started_at: startedAt, id }: { started_at: string; id: string } = JSON.parse(run);
+  return encodeCursor(LIST, [String(storedInstant(startedAt)), id]);
 }
 
 export function reconcileRoutes(services: Services) {
@@ -80,7 +77,7 @@ export function reconcileRoutes(services: Services) {
       const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
       const rows = await pageOfRuns(db, filter, page);
       const { items, last } = cut(rows, query.limit);
-      return pageAnswer(items.map(runJson), last && encodeCursor(LIST, [String(last.startedAt), last.id]));
+      return pageAnswer(items, last && runCursor(last));
     },
     listSyncRuns.hook,
   );
