@@ -1,72 +1,14 @@
-/**
- * The command line. Results go to stdout, alone; every refusal is one line on stderr and exit code 1. (serve's log
- * is its result.)
- */
-import { Command, CommanderError } from "commander";
-import { registerClouds } from "./commands/clouds.ts";
-import { registerConfig } from "./commands/config.ts";
-import { registerCredential } from "./commands/credential.ts";
-import { registerDemo } from "./commands/demo.ts";
-import { registerExport } from "./commands/export.ts";
-import { registerHealth } from "./commands/health.ts";
-import { registerImport } from "./commands/import.ts";
-import { registerMigrate } from "./commands/migrate.ts";
-import { registerProject } from "./commands/project.ts";
-import { registerRebuild } from "./commands/rebuild.ts";
-import { registerServe } from "./commands/serve.ts";
-import { registerSync } from "./commands/sync.ts";
-import { registerToken } from "./commands/token.ts";
-import { registerVerify } from "./commands/verify.ts";
-import { registerVersion, VERSION } from "./commands/version.ts";
-
-function commandLine(): Command {
-  const program = new Command("tally")
-    .description(
-      "The record from which cloud bills are computed: lifecycle events in, billable intervals out.",
-    )
-    .version(VERSION, "--version", "print the version")
-    // Subcommands inherit both: refusals are thrown, and written below in one place.
-    .exitOverride()
-    .configureOutput({ outputError: () => {}, writeErr: () => {} });
-  registerServe(program);
-  registerDemo(program);
-  registerMigrate(program);
-  registerCredential(program);
-  registerToken(program);
-  registerProject(program);
-  registerRebuild(program);
-  registerSync(program);
-  registerExport(program);
-  registerImport(program);
-  registerVerify(program);
-  registerClouds(program);
-  registerConfig(program);
-  registerHealth(program);
-  registerVersion(program);
-  return program;
-}
-
-/** What to write for an error; null: nothing, it was help that was asked for. */
-function refusal(error: unknown, words: readonly string[]): string | null {
-  if (error instanceof CommanderError) {
-    if (error.exitCode === 0) return null;
-    const see = (of: readonly string[]) => `see ${["tally", ...of].join(" ")} --help`;
-    const help = words.indexOf("help");
-    if (error.code === "commander.help" && help !== -1)
-      return `unknown command '${words.at(-1)}': ${see(words.slice(0, help))}`;
-    if (error.code === "commander.help") return `a command is missing: ${see(words)}`;
-    return error.message.replace(/^error: /, "");
-  }
-  return error instanceof Error && error.message !== "" ? error.message : String(error);
-}
+/** Where the executable begins. */
+import { boundHeap } from "./heap.ts";
 
 const words = process.argv.slice(2);
-try {
-  await commandLine().parseAsync(words, { from: "user" });
-} catch (error) {
-  const line = refusal(error, words);
-  if (line !== null) {
-    console.error(`tally: ${line.trim().replace(/\s*\n\s*/g, " ")}`);
-    process.exitCode = 1;
+if (words[0] === "serve") {
+  try {
+    boundHeap(process.argv, process.execPath, process.env);
+  } catch (error) {
+    console.error(`tally: the heap is sized by the machine's memory: ${String(error)}`);
   }
 }
+// Only now, so that a process that starts itself once more doesn't load the program twice.
+const { runCommandLine } = await import("./commands/command-line.ts");
+await runCommandLine(words);

@@ -3,7 +3,6 @@ import type { Command } from "commander";
 import { readSettings } from "../settings.ts";
 import { createLogger } from "../telemetry/log.ts";
 import { configuredClouds } from "./configured-clouds.ts";
-import { boundHeap } from "./heap.ts";
 import { type Instance, startInstance } from "./instance.ts";
 
 export function registerServe(program: Command): void {
@@ -16,11 +15,6 @@ export function registerServe(program: Command): void {
       const settings = readSettings(process.env);
       const clouds = configuredClouds(settings, process.env);
       const log = createLogger(settings.logLevel);
-      try {
-        boundHeap(process.argv, process.execPath, process.env);
-      } catch (error) {
-        log.warn("the heap is sized by the machine's memory", { error });
-      }
       const told = new AbortController();
       const signalled = new Promise<string>((resolve) => {
         for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
