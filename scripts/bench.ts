@@ -50,7 +50,10 @@ const OTHERS: Readonly<Record<string, (executable: string, args: readonly string
 };
 const other = OTHERS[process.argv[2] ?? ""];
 if (other !== undefined) {
-  await other(join(import.meta.dir, "../dist/tally"), process.argv.slice(3));
+  const [first, ...rest] = process.argv.slice(3);
+  // npm takes the "--" away that stands before a script's options, bun leaves it.
+  const args = first === undefined ? [] : first === "--" ? rest : [first, ...rest];
+  await other(join(import.meta.dir, "../dist/tally"), args);
   process.exit(0);
 }
 
