@@ -61,7 +61,10 @@ async function run(rig: Rig, plan: Plan) {
       const done = await Promise.all(names.map((name) => suffer(name, tally.url, token, long)));
       await working(clients);
       const others = answersOf(clients, from);
-      must(others.cut === 0 && others.unavailable === 0, `others were not served during ${during}`);
+      must(
+        others.cut === 0 && others.unavailable === 0,
+        `others were not served during ${during}: ${others.cut} cut off, ${others.unavailable} answers of 503`,
+      );
       must(
         others.slowest <= within(plan, SERVED_MS),
         `another's request took ${others.slowest} ms during ${during}`,
