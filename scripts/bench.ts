@@ -50,9 +50,9 @@ const OTHERS: Readonly<Record<string, (executable: string, args: readonly string
 };
 const other = OTHERS[process.argv[2] ?? ""];
 if (other !== undefined) {
-  const [first, ...rest] = process.argv.slice(3);
+  const args = process.argv.slice(3);
   // npm takes the "--" away that stands before a script's options, bun leaves it.
-  const args = first === undefined ? [] : first === "--" ? rest : [first, ...rest];
+  if (args[0] === "--") args.shift();
   await other(join(import.meta.dir, "../dist/tally"), args);
   process.exit(0);
 }
