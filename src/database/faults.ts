@@ -39,9 +39,10 @@ const OWN_FAULTS =
 const UNREACHABLE =
   /^(ERR_POSTGRES_|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_|EHOST|ENET|ETIMEDOUT|ENOSPC$|EACCES$|ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/;
 
-/** Thrown by a transaction's work that saw another one come in between: it has to begin anew. */
+/** Thrown by a transaction's work that saw another one come in between and commit: it has to begin anew. */
 export class Overtaken extends Error {
   override readonly name = "Overtaken";
+  override readonly message = "another transaction made a row that this one was about to make";
 }
 
 /** The SQLSTATE that the server answered with, or null if the error did not come from a server. */

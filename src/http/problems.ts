@@ -19,15 +19,18 @@ function asProblem(error: unknown, log: Logger): Problem {
   const fault = faultOf(error);
   if (fault === "unavailable" || fault === "timeout" || fault === "retry") {
     log.warn("the database did not serve a request", { fault, error });
-    const detail = isFull(error)
-      ? "the disk that holds the database is full: nothing is written until there is room"
-      : fault === "unavailable"
-        ? undefined
-        : "the database did not answer in time";
-    return new Problem("unavailable", detail, { headers: { "retry-after": RETRY_AFTER_S } });
+    return new Problem("unavailable", detailOf(fault, error), { headers: { "retry-after": RETRY_AFTER_S } });
   }
   log.error("request failed", { error });
   return new Problem("internal");
+}
+
+function detailOf(fault: "unavailable" | "timeout" | "retry", error: unknown): string | undefined {
+  if (isFull(error))
+    return "the disk that holds the database is full: nothing is written until there is room";
+  if (fault === "timeout") return "the database did not answer in time";
+  if (fault === "retry") return "too many others were writing the same rows";
+  return undefined;
 }
 
 /** 53100 is how the server says it. */

@@ -1,6 +1,6 @@
 /** Concurrent batches over the same events and resources: stored once, no deadlock, rows = replay. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Transaction } from "../../src/database/connection.ts";
+import type { Database, Transaction } from "../../src/database/connection.ts";
 import { Overtaken } from "../../src/database/faults.ts";
 import { openPool } from "../../src/database/pool.ts";
 import { together } from "../../src/database/together.ts";
@@ -11,6 +11,7 @@ import { type KeyedRow, lockRows, transactionInstant } from "../../src/projectio
 import { rebuild } from "../../src/projection/rebuild.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { eventText, generateHistory, randomFrom, seedOfRun, shuffle } from "./history-generator.ts";
+import { itemText } from "./items.ts";
 import { ingestItems, projectionRows } from "./record.ts";
 
 let database: TestDatabase;
@@ -144,3 +145,87 @@ test("a batch that found a row made late waits for no batch that is to begin ane
     { status: "fulfilled", value: undefined },
   ]);
 });
+
+/** A sender that has done its work and commits only when it is let go. */
+interface Held {
+  commit(): Promise<void>;
+}
+
+async function held(pool: Database, cloud: string, items: readonly string[]): Promise<Held> {
+  const worked = Promise.withResolvers<void>();
+  const letGo = Promise.withResolvers<void>();
+  const late = new Proxy(pool, {
+    apply: (target, _, parameters) => Reflect.apply(target, undefined, parameters),
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (name !== "begin") return typeof value === "function" ? value.bind(target) : value;
+      return (work: (tx: Transaction) => Promise<unknown>) =>
+        target.begin(async (tx) => {
+          const done = await work(tx);
+          worked.resolve();
+          await letGo.promise;
+          return done;
+        });
+    },
+  });
+  const sending = ingestItems(late, items, cloud);
+  await Promise.race([worked.promise, sending]);
+  return {
+    async commit() {
+      letGo.resolve();
+      expect((await sending).accepted).toBe(items.length);
+    },
+  };
+}
+
+test("a batch gets through however many of its new resources others make while it is being stored", async () => {
+  const cloud = "os-overtaken";
+  const resources = Array.from({ length: 12 }, (_, n) => `vm-${String(n).padStart(2, "0")}`);
+  const item = (resource: string, by: string, minute: string) =>
+    itemText({
+      event_id: `"${by}-${resource}"`,
+      timestamp: `"2026-03-01T08:${minute}:00Z"`,
+      cloud: `"${cloud}"`,
+      resource_id: `"${resource}"`,
+    });
+  const pool = database.pool(3);
+  let done = false;
+  const waiting = async (count: number) => {
+    for (;;) {
+      const [row]: { n: number }[] = await database.db`
+        SELECT count(*)::int AS n FROM pg_stat_activity
+         WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
+      if (row?.n === count || done) return;
+    }
+  };
+  // The batch makes its rows in order and waits at the last, which another one has made. The one before is the batch's
+  // own: who wants to make it waits for the batch, and has it as soon as the batch begins anew. And so forth.
+  const make = (resource: string) => held(pool, cloud, [item(resource, "theirs", "00")]);
+  const [last = "", ...before] = resources.toReversed();
+  let made = await make(last);
+  const batch = ingestItems(
+    pool,
+    resources.map((resource) => item(resource, "ours", "05")),
+    cloud,
+  ).finally(() => {
+    done = true;
+  });
+  for (const resource of before) {
+    await waiting(1);
+    const making = make(resource);
+    await waiting(2);
+    await made.commit();
+    made = await making;
+  }
+  await waiting(1);
+  await made.commit();
+
+  expect(await batch).toMatchObject({ accepted: 12, duplicates: 0, rejected: [] });
+  const rows: { resourceId: string; lastEventId: string; events: number }[] = await database.db`
+    SELECT c.resource_id AS "resourceId", c.last_event_id AS "lastEventId",
+           (SELECT count(*)::int FROM events e WHERE e.cloud = ${cloud} AND e.resource_id = c.resource_id) AS events
+      FROM current_resources c WHERE cloud = ${cloud} ORDER BY resource_id`;
+  expect(rows).toEqual(
+    resources.map((resource) => ({ resourceId: resource, lastEventId: `ours-${resource}`, events: 2 })),
+  );
+}, 30_000);
