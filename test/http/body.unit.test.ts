@@ -143,6 +143,26 @@ describe("32 MiB", () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(200 * MIB);
   });
 
+  test.each(["gzip", "zstd"])("forty %s bombs at once fill no memory", async (encoding) => {
+    const bomb = encoding === "gzip" ? await gzipOfZeros(256) : zstdOfZeros(256);
+    Bun.gc(true);
+    const before = process.memoryUsage.rss();
+    let most = before;
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage.rss());
+    }, 5);
+    const statuses = await Promise.all(
+      Array.from(
+        { length: 40 },
+        async () => (await app.request("/raw", post(bomb, { "content-encoding": encoding }))).status,
+      ),
+    );
+    clearInterval(watch);
+    expect(statuses).toEqual(Array<number>(40).fill(413));
+    // Unpacked to the bound, all of them would be 1,280 MiB.
+    expect(most - before).toBeLessThan(400 * MIB);
+  });
+
   test("may be less for a route", async () => {
     const taken = `{"cloud":"${"x".repeat(500)}"}`;
     expect((await app.request("/optional", post(taken))).status).toBe(200);
