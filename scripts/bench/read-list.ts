@@ -76,7 +76,7 @@ function events(
   after: EventPosition | null = null,
 ): Read {
   const filter = { ...ANY_EVENT, ...some };
-  const page: Page<EventPosition> = { limit: limit + 1, after };
+  const page: Page<EventPosition> = { limit, after };
   const cursor =
     after === null ? "" : `&cursor=${encodeCursor("events", [String(after.timestamp), after.eventId])}`;
   return {
@@ -91,11 +91,11 @@ function resources(name: string, limit: number, some: Partial<ResourceFilter>): 
   return {
     name,
     path: `/api/v1/resources?limit=${limit}${query(filter)}`,
-    run: (tx) => pageOfResources(tx, null, filter, { limit: limit + 1, after: null }),
+    run: (tx) => pageOfResources(tx, null, filter, { limit, after: null }),
   };
 }
 
-const first = (limit: number) => ({ limit: limit + 1, after: null });
+const first = (limit: number) => ({ limit, after: null });
 
 function projects(name: string, limit: number, some: Partial<ProjectFilter>): Read {
   const filter = { platform: null, cloud: null, externalId: null, ...some };

@@ -22,7 +22,9 @@ import { batchItems, type Item, KNOWN_PER_BATCH, knownItems, requestBody } from 
 const EVENTS_EACH = 10;
 const CONNECTIONS = 4;
 /** Batches of one run; a run with late events has as many. */
-const BATCHES = 12;
+const BATCHES = 24;
+/** Batches before anything is measured: a process that has just started is slower, and that is no matter of size. */
+const WARM_UP_BATCHES = 60;
 /** One in so many of a batch's events is late. */
 const LATE_EVERY = 100;
 
@@ -43,6 +45,10 @@ interface AtSize {
   readonly onTime: readonly number[];
   readonly late: readonly number[];
   readonly reads: ReadonlyMap<string, readonly number[]>;
+}
+
+function unchanged(items: Item[]): Item[] {
+  return items;
 }
 
 /** Puts late events in the place of one in a hundred; each has a place of its own in its resource's life. */
@@ -108,10 +114,11 @@ class Batches {
   #next = 0;
 
   bodies(
+    count: number,
     known: readonly Item[],
     change: (items: Item[], batch: number) => Item[],
   ): Uint8Array<ArrayBuffer>[] {
-    return Array.from({ length: BATCHES }, () => {
+    return Array.from({ length: count }, () => {
       const n = this.#next++;
       const resources = known
         .slice(n * KNOWN_PER_BATCH, (n + 1) * KNOWN_PER_BATCH)
@@ -128,10 +135,11 @@ async function main(options: Options, place: string): Promise<void> {
     const admin = { role: "admin", projectIds: [], description: null } as const;
     const { token } = await issueApiToken(session.db, admin, "bench");
     const runs = options.sizes.length * (2 * options.repeats + 1);
-    const known = knownItems(runs * BATCHES * KNOWN_PER_BATCH);
+    const known = knownItems((WARM_UP_BATCHES + runs * BATCHES) * KNOWN_PER_BATCH);
     await prepareKnown(session.db, known.length);
     const shape = { seed: options.seed, eventsEach: EVENTS_EACH };
     const batches = new Batches();
+    await send(tally, batches.bodies(WARM_UP_BATCHES, known, unchanged));
     const all: AtSize[] = [];
     let slices = 0;
     for (const size of options.sizes) {
@@ -182,8 +190,9 @@ async function measure(
     await timeReads(tally, token, paths, 30);
     reads.set(name, await timeReads(tally, token, paths, options.samples));
   }
-  const onTime = () => batches.bodies(known, (items) => items);
-  const withSome = () => batches.bodies(known, (items, batch) => withLate(items, shape, resources, batch));
+  const onTime = () => batches.bodies(BATCHES, known, unchanged);
+  const withSome = () =>
+    batches.bodies(BATCHES, known, (items, batch) => withLate(items, shape, resources, batch));
   await send(tally, onTime());
   const rates: { onTime: number[]; late: number[] } = { onTime: [], late: [] };
   for (let repeat = 0; repeat < options.repeats; repeat++) {

@@ -1,6 +1,6 @@
 /** Reading the audit log. */
 import type { Queryable } from "../database/connection.ts";
-import { instantMember, objectSql, readObjects, textMembers } from "../database/object-text.ts";
+import { instantMember, type ObjectPage, objectSql, readPage, textMembers } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import type { Instant } from "../event/instant.ts";
 
@@ -35,7 +35,7 @@ export async function pageOfLog(
   db: Queryable,
   filter: LogFilter,
   page: Page<LogPosition>,
-): Promise<string[]> {
+): Promise<ObjectPage> {
   const statement = new Statement();
   const { actor, action, objectType, from, to } = filter;
   const conditions = statement.equals({ actor, action, object_type: objectType });
@@ -45,9 +45,10 @@ export async function pageOfLog(
     const { at, id } = page.after;
     conditions.push(`(at, id) > (${statement.instant(at)}, ${statement.value(id)}::bigint)`);
   }
-  return await readObjects(
+  return await readPage(
     db,
-    `SELECT ${ENTRY} AS item FROM audit_log l ${where(conditions)} ORDER BY at, id ${statement.limit(page.limit)}`,
+    `SELECT ${ENTRY} AS item FROM audit_log l ${where(conditions)} ORDER BY at, id ${statement.limit(page.limit + 1)}`,
     statement.values,
+    page.limit,
   );
 }

@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { storedInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { after, cursorFault, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
+import { after, cursorFault, encodeCursor, instantOf, positionOf } from "../http/page.ts";
 import { cursorParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { apiCaller } from "./callers.ts";
@@ -77,9 +77,8 @@ export function auditRoutes(services: Services) {
         from: query.from ?? null,
         to: query.to ?? null,
       };
-      const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
-      const rows = await pageOfLog(db, filter, page);
-      const { items, last } = cut(rows, query.limit);
+      const page = { limit: query.limit, after: after(query.cursor, readPosition) };
+      const { items, last } = await pageOfLog(db, filter, page);
       return pageAnswer(items, last && entryCursor(last));
     },
     listAuditLog.hook,

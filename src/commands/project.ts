@@ -2,7 +2,8 @@
 
 import type { Command } from "commander";
 import type { Database } from "../database/connection.ts";
-import { pageOfProjects } from "../projects/queries.ts";
+import type { ObjectPage } from "../database/object-text.ts";
+import { type ProjectPosition, pageOfProjects } from "../projects/queries.ts";
 import { createProject } from "../projects/registry.ts";
 import { readSettings } from "../settings.ts";
 import { withDatabase } from "./database.ts";
@@ -71,12 +72,13 @@ interface Listed {
 /** Every project, by (cloud, external_id); read in pages, so that no statement is long. */
 async function allProjects(db: Database): Promise<Listed[]> {
   const all: Listed[] = [];
-  for (;;) {
-    const last = all.at(-1);
-    const after = last === undefined ? null : { cloud: last.cloud, externalId: last.external_id };
-    const filter = { platform: null, cloud: null, externalId: null };
-    const rows = await pageOfProjects(db, filter, { limit: ROWS_AT_ONCE, after });
-    all.push(...rows.map((row): Listed => JSON.parse(row)));
-    if (rows.length < ROWS_AT_ONCE) return all;
+  const filter = { platform: null, cloud: null, externalId: null };
+  for (let after: ProjectPosition | null = null; ; ) {
+    const page: ObjectPage = await pageOfProjects(db, filter, { limit: ROWS_AT_ONCE, after });
+    const rows: Listed[] = JSON.parse(`[${page.items}]`);
+    all.push(...rows);
+    const last = rows.at(-1);
+    if (page.last === null || last === undefined) return all;
+    after = { cloud: last.cloud, externalId: last.external_id };
   }
 }

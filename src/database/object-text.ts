@@ -67,15 +67,35 @@ function memberSql({ name, kind, sql }: Member, at: number, escaped: boolean): s
 /** RS: no JSON text holds it, and everything that is kept as JSON was read as such. */
 const SEPARATOR = "\u001e";
 
+/** One page of a list of objects. */
+export interface ObjectPage {
+  /** The objects, a comma between each two. */
+  readonly items: string;
+  /** The last of them, where there is a next page; else null. */
+  readonly last: string | null;
+}
+
+export const EMPTY_PAGE: ObjectPage = { items: "", last: null };
+
 /**
- * Reads a list of objects.
- * @param list a statement whose rows have one column, `item`, an object's text. An aggregate takes the rows of a
- *   subquery in its order where nothing else goes on beside it.
+ * Reads a page of objects. It stays the one text that the server sent: a thousand texts of their own would be made for
+ * nothing but to be joined again.
+ * @param list a statement whose rows have one column, `item`, an object's text; it reads one row more than the page may
+ *   hold. An aggregate takes the rows of a subquery in its order where nothing else goes on beside it.
+ * @param limit how many objects the page may hold, one at least
  */
-export async function readObjects(db: Queryable, list: string, values: readonly string[]): Promise<string[]> {
-  const [row]: { items: string | null }[] = await db.unsafe(
-    `SELECT string_agg(item, E'\\x1e') AS items FROM (${list}) list`,
+export async function readPage(
+  db: Queryable,
+  list: string,
+  values: readonly string[],
+  limit: number,
+): Promise<ObjectPage> {
+  const [row]: { items: string | null; found: number }[] = await db.unsafe(
+    `SELECT string_agg(item, E'\\x1e') AS items, count(*)::int AS found FROM (${list}) list`,
     [...values],
   );
-  return row?.items?.split(SEPARATOR) ?? [];
+  if (row === undefined || row.items === null) return EMPTY_PAGE;
+  if (row.found <= limit) return { items: row.items.replaceAll(SEPARATOR, ","), last: null };
+  const kept = row.items.slice(0, row.items.lastIndexOf(SEPARATOR));
+  return { items: kept.replaceAll(SEPARATOR, ","), last: kept.slice(kept.lastIndexOf(SEPARATOR) + 1) };
 }

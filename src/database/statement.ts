@@ -1,7 +1,7 @@
 /** Statements that are put together from conditions: lists with filters, a page at a time. */
 import { formatInstant, type Instant } from "../event/instant.ts";
 
-/** A page asked for: how many rows, and the position that they come after. */
+/** A page asked for: how many rows at most, and the position that they come after. */
 export interface Page<Position> {
   readonly limit: number;
   readonly after: Position | null;

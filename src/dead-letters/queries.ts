@@ -1,6 +1,6 @@
 /** Every statement over rejected_events, but for the one that ingest writes them with. */
 import type { Queryable, Transaction } from "../database/connection.ts";
-import { instantMember, objectSql, readObjects } from "../database/object-text.ts";
+import { instantMember, type ObjectPage, objectSql, readPage } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import type { Source } from "../event/event.ts";
 import { type Instant, instantFromMicros } from "../event/instant.ts";
@@ -57,14 +57,15 @@ export async function pageOfDeadLetters(
   filter: DeadLetterFilter,
   status: DeadLetterStatus,
   page: Page<DeadLetterPosition>,
-): Promise<string[]> {
+): Promise<ObjectPage> {
   const statement = new Statement();
   const conditions = conditionsOf(statement, filter, status, page.after);
-  return await readObjects(
+  return await readPage(
     db,
     `SELECT ${LETTER} AS item FROM rejected_events ${where(conditions)}
-      ORDER BY received_at, id ${statement.limit(page.limit)}`,
+      ORDER BY received_at, id ${statement.limit(page.limit + 1)}`,
     statement.values,
+    page.limit,
   );
 }
 

@@ -5,7 +5,7 @@ import { apiCaller } from "../access/callers.ts";
 import { formatInstant, storedInstant } from "../event/instant.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { after, cut, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
+import { after, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
 import {
   choiceParam,
   cursorParam,
@@ -148,9 +148,8 @@ export function deadLetterRoutes(services: Services) {
       async ({ request }) => {
         await apiCaller(services, request, "admin");
         const query = listRejectedEvents.readQuery(request);
-        const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
-        const rows = await pageOfDeadLetters(db, filterOf(query), query.status, page);
-        const { items, last } = cut(rows, query.limit);
+        const page = { limit: query.limit, after: after(query.cursor, readPosition) };
+        const { items, last } = await pageOfDeadLetters(db, filterOf(query), query.status, page);
         return pageAnswer(items, last && letterCursor(last));
       },
       listRejectedEvents.hook,

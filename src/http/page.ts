@@ -45,15 +45,6 @@ function checksum(content: Uint8Array): Buffer {
   return createHash("sha256").update(content).digest().subarray(0, CHECKSUM_BYTES);
 }
 
-/** Cuts the one row off that was read to see whether there is a next page. */
-export function cut<T>(
-  rows: readonly T[],
-  limit: number,
-): { readonly items: readonly T[]; readonly last: T | null } {
-  const items = rows.slice(0, limit);
-  return { items, last: rows.length > limit ? (items.at(-1) ?? null) : null };
-}
-
 /** Reads a cursor's parts; another number of them is no cursor of this list. */
 export function positionOf(list: string, cursor: string, parts: number): string[] {
   const position = decodeCursor(list, cursor);

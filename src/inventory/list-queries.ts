@@ -5,11 +5,13 @@
 import type { Scope } from "../access/callers.ts";
 import type { Queryable } from "../database/connection.ts";
 import {
+  EMPTY_PAGE,
   instantMember,
   instantOrNullMember,
   type Member,
+  type ObjectPage,
   objectSql,
-  readObjects,
+  readPage,
   textMembers,
 } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
@@ -102,7 +104,7 @@ export async function pageOfEvents(
   scope: Scope,
   filter: EventFilter,
   page: Page<EventPosition>,
-): Promise<string[]> {
+): Promise<ObjectPage> {
   const statement = new Statement();
   const conditions = statement.equals({
     platform: filter.platform,
@@ -118,12 +120,13 @@ export async function pageOfEvents(
     conditions.push(`(timestamp, event_id) > (${statement.instant(timestamp)}, ${statement.value(eventId)})`);
   }
   const list = { table: "events", key: "timestamp, event_id", conditions };
-  const found = pageOf(statement, list, { scope, ...filter }, page.limit);
-  if (found === null) return [];
-  return await readObjects(
+  const found = pageOf(statement, list, { scope, ...filter }, page.limit + 1);
+  if (found === null) return EMPTY_PAGE;
+  return await readPage(
     db,
     `SELECT ${EVENT} AS item FROM (${found}) e ORDER BY e.timestamp, e.event_id`,
     statement.values,
+    page.limit,
   );
 }
 
@@ -151,11 +154,11 @@ export async function pageOfResources(
   scope: Scope,
   filter: ResourceFilter,
   page: Page<ResourceKey>,
-): Promise<string[]> {
+): Promise<ObjectPage> {
   const statement = new Statement();
   const { platform, resourceType } = filter;
   const such = livingAndState(statement, filter);
-  if (such === null) return [];
+  if (such === null) return EMPTY_PAGE;
   const conditions = [...statement.equals({ platform, resource_type: resourceType }), ...such];
   if (page.after !== null) {
     const { cloud, resourceType: type, resourceId } = page.after;
@@ -164,14 +167,15 @@ export async function pageOfResources(
   }
   const key = "cloud, resource_type, resource_id";
   const list = { table: "current_resources", key, conditions };
-  const found = pageOf(statement, list, { scope, ...filter }, page.limit);
-  if (found === null) return [];
-  return await readObjects(
+  const found = pageOf(statement, list, { scope, ...filter }, page.limit + 1);
+  if (found === null) return EMPTY_PAGE;
+  return await readPage(
     db,
     `SELECT ${RESOURCE} AS item
        FROM (${found}) r
        LEFT JOIN events e ON e.cloud = r.cloud AND e.timestamp = r.last_event_at AND e.event_id = r.last_event_id
       ORDER BY r.cloud, r.resource_type, r.resource_id`,
     statement.values,
+    page.limit,
   );
 }

@@ -7,7 +7,7 @@ import { storedInstant } from "../event/instant.ts";
 import { storedEventJson } from "../event/stored.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { after, cut, encodeCursor, instantOf, positionOf } from "../http/page.ts";
+import { after, encodeCursor, instantOf, positionOf } from "../http/page.ts";
 import { choiceParam, cursorParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
@@ -167,9 +167,8 @@ export function inventoryRoutes(services: Services) {
           from: query.from ?? null,
           to: query.to ?? null,
         };
-        const page = { limit: query.limit + 1, after: after(query.cursor, eventPosition) };
-        const rows = await pageOfEvents(db, scope, filter, page);
-        const { items, last } = cut(rows, query.limit);
+        const page = { limit: query.limit, after: after(query.cursor, eventPosition) };
+        const { items, last } = await pageOfEvents(db, scope, filter, page);
         return pageAnswer(items, last && eventCursor(last));
       },
       listEvents.hook,
@@ -188,9 +187,8 @@ export function inventoryRoutes(services: Services) {
           state: query.state ?? null,
           status: query.status,
         };
-        const page = { limit: query.limit + 1, after: after(query.cursor, resourcePosition) };
-        const rows = await pageOfResources(db, scope, filter, page);
-        const { items, last } = cut(rows, query.limit);
+        const page = { limit: query.limit, after: after(query.cursor, resourcePosition) };
+        const { items, last } = await pageOfResources(db, scope, filter, page);
         return pageAnswer(items, last && resourceCursor(last));
       },
       listResources.hook,
@@ -201,7 +199,7 @@ export function inventoryRoutes(services: Services) {
         const { scope } = await apiCaller(services, request, "project");
         const key = keyOf(listResourceEvents.readParams(request));
         const { events } = await readHistory(db, scope, key);
-        return pageAnswer(events.map(storedEventJson), null);
+        return pageAnswer(events.map(storedEventJson).join(","), null);
       },
       listResourceEvents.hook,
     )

@@ -1,6 +1,6 @@
 /** Every statement over projects. Metadata goes in and comes out as JSON text, digit for digit. */
 import type { Queryable } from "../database/connection.ts";
-import { instantMember, objectSql, readObjects, textMembers } from "../database/object-text.ts";
+import { instantMember, type ObjectPage, objectSql, readPage, textMembers } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
 import { type Instant, instantFromMicros } from "../event/instant.ts";
 
@@ -131,7 +131,7 @@ export async function pageOfProjects(
   db: Queryable,
   filter: ProjectFilter,
   page: Page<ProjectPosition>,
-): Promise<string[]> {
+): Promise<ObjectPage> {
   const statement = new Statement();
   const { platform, cloud, externalId } = filter;
   const conditions = statement.equals({ platform, cloud, external_id: externalId });
@@ -139,10 +139,11 @@ export async function pageOfProjects(
     const position = [page.after.cloud, page.after.externalId].map((text) => statement.value(text));
     conditions.push(`(cloud, external_id) > (${position.join(", ")})`);
   }
-  return await readObjects(
+  return await readPage(
     db,
     `SELECT ${PROJECT} AS item FROM projects p ${where(conditions)}
-      ORDER BY cloud, external_id ${statement.limit(page.limit)}`,
+      ORDER BY cloud, external_id ${statement.limit(page.limit + 1)}`,
     statement.values,
+    page.limit,
   );
 }

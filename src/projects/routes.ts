@@ -6,7 +6,7 @@ import { snapshot } from "../database/snapshot.ts";
 import { ETAG_HEADER, NOT_MODIFIED, tagged } from "../http/etag.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { after, cut, encodeCursor, positionOf } from "../http/page.ts";
+import { after, encodeCursor, positionOf } from "../http/page.ts";
 import { cursorParam, idParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
 import { refusal } from "../http/refusal.ts";
 import type { Services } from "../http/services.ts";
@@ -137,9 +137,8 @@ export function projectRoutes(services: Services) {
           cloud: query.cloud ?? null,
           externalId: query.external_id ?? null,
         };
-        const page = { limit: query.limit + 1, after: after(query.cursor, projectPosition) };
-        const rows = await pageOfProjects(db, filter, page);
-        const { items, last } = cut(rows, query.limit);
+        const page = { limit: query.limit, after: after(query.cursor, projectPosition) };
+        const { items, last } = await pageOfProjects(db, filter, page);
         return await tagged(request, pageAnswer(items, last && projectCursor(last)));
       },
       listProjects.hook,

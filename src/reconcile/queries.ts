@@ -3,8 +3,9 @@ import type { Queryable, Transaction } from "../database/connection.ts";
 import {
   instantMember,
   instantOrNullMember,
+  type ObjectPage,
   objectSql,
-  readObjects,
+  readPage,
   textMembers,
 } from "../database/object-text.ts";
 import { type Page, Statement, where } from "../database/statement.ts";
@@ -41,18 +42,19 @@ export async function pageOfRuns(
   db: Queryable,
   filter: RunFilter,
   page: Page<RunPosition>,
-): Promise<string[]> {
+): Promise<ObjectPage> {
   const statement = new Statement();
   const conditions = statement.equals({ cloud: filter.cloud, status: filter.status });
   if (page.after !== null) {
     const { startedAt, id } = page.after;
     conditions.push(`(started_at, id) < (${statement.instant(startedAt)}, ${statement.value(id)}::uuid)`);
   }
-  return await readObjects(
+  return await readPage(
     db,
     `SELECT ${RUN} AS item FROM sync_runs r ${where(conditions)}
-      ORDER BY r.started_at DESC, r.id DESC ${statement.limit(page.limit)}`,
+      ORDER BY r.started_at DESC, r.id DESC ${statement.limit(page.limit + 1)}`,
     statement.values,
+    page.limit,
   );
 }
 

@@ -5,7 +5,7 @@ import { apiCaller } from "../access/callers.ts";
 import { storedInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
-import { after, cut, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
+import { after, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
 import { choiceParam, cursorParam, limitParam, textParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { SyncRunList } from "./model.ts";
@@ -74,9 +74,8 @@ export function reconcileRoutes(services: Services) {
       await apiCaller(services, request, "read_all");
       const query = listSyncRuns.readQuery(request);
       const filter = { cloud: query.cloud ?? null, status: query.status ?? null };
-      const page = { limit: query.limit + 1, after: after(query.cursor, readPosition) };
-      const rows = await pageOfRuns(db, filter, page);
-      const { items, last } = cut(rows, query.limit);
+      const page = { limit: query.limit, after: after(query.cursor, readPosition) };
+      const { items, last } = await pageOfRuns(db, filter, page);
       return pageAnswer(items, last && runCursor(last));
     },
     listSyncRuns.hook,

@@ -94,7 +94,7 @@ export function resourceTypeRoutes(services: Services) {
       async ({ request }) => {
         await apiCaller(services, request, "project");
         listResourceTypes.readQuery(request);
-        return await tagged(request, pageAnswer((await listTypes(db)).map(typeJson), null));
+        return await tagged(request, pageAnswer((await listTypes(db)).map(typeJson).join(","), null));
       },
       listResourceTypes.hook,
     )

@@ -1,6 +1,6 @@
 /** Lists that the server writes: each object is one text, whatever stands in it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { objectSql, readObjects, textMembers } from "../../src/database/object-text.ts";
+import { type ObjectPage, objectSql, readPage, textMembers } from "../../src/database/object-text.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -11,19 +11,25 @@ afterAll(() => database.drop());
 
 const ITEM = objectSql([...textMembers("l", ["name"]), { name: "raw", kind: "json", sql: "l.raw" }]);
 
-/** The objects of rows of a name and a JSON text, in the order of their numbers. */
-function read(rows: readonly (readonly [string, string])[], order = "n"): Promise<string[]> {
+/** A page of rows of a name and a JSON text, in the order of their numbers. */
+function read(
+  rows: readonly (readonly [string, string])[],
+  order = "n",
+  limit = rows.length + 1,
+): Promise<ObjectPage> {
   const list = JSON.stringify(rows.map(([name, raw], n) => ({ n, name, raw })));
-  return readObjects(
+  return readPage(
     database.db,
     `SELECT ${ITEM} AS item
-       FROM (SELECT * FROM json_to_recordset($1::text::json) AS r(n int, name text, raw text)) l ORDER BY ${order}`,
+       FROM (SELECT * FROM json_to_recordset($1::text::json) AS r(n int, name text, raw text)) l
+      ORDER BY ${order} LIMIT ${limit + 1}`,
     [list],
+    limit,
   );
 }
 
 test("no row is no object", async () => {
-  expect(await read([])).toEqual([]);
+  expect(await read([])).toEqual({ items: "", last: null });
 });
 
 test("objects come in the statement's order", async () => {
@@ -31,23 +37,42 @@ test("objects come in the statement's order", async () => {
     ["b", "1"],
     ["a", "2"],
   ] as const;
-  expect(await read(rows)).toEqual(['{"name":"b","raw":1}', '{"name":"a","raw":2}']);
-  expect(await read(rows, "name")).toEqual(['{"name":"a","raw":2}', '{"name":"b","raw":1}']);
-  expect(await read(rows, "n DESC")).toEqual(['{"name":"a","raw":2}', '{"name":"b","raw":1}']);
+  const [b, a] = ['{"name":"b","raw":1}', '{"name":"a","raw":2}'];
+  expect(await read(rows)).toEqual({ items: `${b},${a}`, last: null });
+  expect(await read(rows, "name")).toEqual({ items: `${a},${b}`, last: null });
+  expect(await read(rows, "n DESC")).toEqual({ items: `${a},${b}`, last: null });
 });
+
+const HOSTILE = [
+  ['a\u001eb"\n', '{\n\t"x": "\\u001e",\r\n"y": [1,\n2]}'],
+  ["},{", '"},{"'],
+  ["$&", '"$1$`"'],
+] as const;
+const WRITTEN = [
+  '{"name":"a\\u001eb\\"\\n","raw":{\n\t"x": "\\u001e",\r\n"y": [1,\n2]}}',
+  '{"name":"},{","raw":"},{"}',
+  '{"name":"$&","raw":"$1$`"}',
+];
 
 test("what separates them in the answer is found in none of them", async () => {
-  const rows = [
-    ['a\u001eb"\n', '{\n\t"x": "\\u001e",\r\n"y": [1,\n2]}'],
-    ["},{", '"},{"'],
-  ] as const;
-  expect(await read(rows)).toEqual([
-    '{"name":"a\\u001eb\\"\\n","raw":{\n\t"x": "\\u001e",\r\n"y": [1,\n2]}}',
-    '{"name":"},{","raw":"},{"}',
-  ]);
+  expect(await read(HOSTILE)).toEqual({ items: WRITTEN.join(","), last: null });
 });
 
+test.each([1, 2, 3, 4])(
+  "a page of %d of three holds no more, and knows its last one where it is cut",
+  async (limit) => {
+    expect(await read(HOSTILE, "n", limit)).toEqual({
+      items: WRITTEN.slice(0, limit).join(","),
+      last: limit < 3 ? (WRITTEN[limit - 1] ?? "") : null,
+    });
+  },
+);
+
 test("a thousand keep their order", async () => {
-  const rows = Array.from({ length: 1000 }, (_, n) => [`r${n}`, "null"] as const);
-  expect(await read(rows)).toEqual(rows.map(([name]) => `{"name":"${name}","raw":null}`));
+  const rows = Array.from({ length: 1001 }, (_, n) => [`r${n}`, "null"] as const);
+  const texts = rows.map(([name]) => `{"name":"${name}","raw":null}`);
+  expect(await read(rows, "n", 1000)).toEqual({
+    items: texts.slice(0, 1000).join(","),
+    last: '{"name":"r999","raw":null}',
+  });
 });

@@ -36,10 +36,11 @@ test("a page is planned for its own projects, however often others were read bef
       { cloud: "eu1", projectId },
       { cloud: "eu1", projectId: "small-0" },
     ];
-    return pageOfEvents(db, scope, NO_FILTER, { limit: 11, after: null });
+    return pageOfEvents(db, scope, NO_FILTER, { limit: 10, after: null });
   };
-  for (let i = 1; i <= 10; i++) expect(await read(`small-${i}`)).toHaveLength(11);
-  expect(await read("large")).toHaveLength(11);
+  const full = { items: expect.any(String), last: expect.any(String) };
+  for (let i = 1; i <= 10; i++) expect(await read(`small-${i}`)).toEqual(full);
+  expect(await read("large")).toEqual(full);
   const [plans]: { custom: string; generic: string }[] = await db`
     SELECT sum(custom_plans)::text AS custom, sum(generic_plans)::text AS generic
       FROM pg_prepared_statements WHERE statement LIKE '%UNION ALL%' AND statement LIKE '%events%'

@@ -1,6 +1,7 @@
 /** The data directory proper: made once by initdb, and looked at before every start. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { mkdtemp, open } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { type Account, handOver, runAs } from "./account.ts";
 import { POSTGRES_MAJOR } from "./distribution.ts";
@@ -11,10 +12,13 @@ export const OWNER = "tally";
 
 const HALF_MADE = ".initdb-";
 
-/** Sensible on a small machine. initdb writes them to postgresql.conf, where an operator may change them. */
+const MIB = 1024 * 1024;
+
+/**
+ * Sensible on a small machine, and with more of its memory on a larger one. initdb writes them to postgresql.conf, where
+ * an operator may change them.
+ */
 const TUNING = {
-  shared_buffers: "128MB",
-  effective_cache_size: "512MB",
   work_mem: "16MB",
   maintenance_work_mem: "128MB",
   max_wal_size: "2GB",
@@ -27,6 +31,17 @@ const TUNING = {
   jit: "off",
   timezone: "UTC",
 } as const;
+
+/**
+ * What depends on the machine. Below its indexes' size the server's own memory decides what a batch costs: a page that is
+ * needed and not there puts another one out, and that one may have to wait for the log.
+ * @param bytes the memory that this process may use
+ */
+export function memorySettings(bytes: number): Record<"shared_buffers" | "effective_cache_size", string> {
+  const share = (part: number, least: number, most: number) =>
+    `${Math.min(most, Math.max(least, Math.floor(bytes / part / MIB)))}MB`;
+  return { shared_buffers: share(8, 128, 1_024), effective_cache_size: share(2, 512, 65_536) };
+}
 
 /** Where the cluster of a Tally data directory is. */
 export function clusterOf(dataDir: string): string {
@@ -75,7 +90,8 @@ export async function initCluster(
     const made = join(beside, "database");
     mkdirSync(made, { mode: 0o700 });
     handOver(account, beside, true);
-    const options = Object.entries({ ...TUNING, ...settings }).flatMap(([name, value]) => [
+    const memory = memorySettings(process.constrainedMemory() || totalmem());
+    const options = Object.entries({ ...TUNING, ...memory, ...settings }).flatMap(([name, value]) => [
       "-c",
       `${name}=${value}`,
     ]);
