@@ -37,6 +37,7 @@ export const backendsTerminated: Drill = {
           if (round % 50 === 0) rig.say(`round ${round} of ${rounds}`);
         }
         await working(stage.clients, within(plan, BACK_MS));
+        await stage.clients.finishAnswered();
       },
     );
     return {

@@ -1,7 +1,7 @@
 /** Everybody at once: the same batch, opposite orders, a rebuild beside. */
 import type { Drill, Plan } from "./drill.ts";
 import { must, thinkMs } from "./drill.ts";
-import { CLIENTS, Clients, type Ledger, sendOnce } from "./rig/clients.ts";
+import { CLIENTS, Clients, type Ledger, mustBeWhole, type Sent, sendOnce } from "./rig/clients.ts";
 import { onStage, type Stage } from "./rig/outage.ts";
 import { mustHold } from "./rig/proof.ts";
 import { between } from "./rig/random.ts";
@@ -10,19 +10,21 @@ import { CLOUD, PLATFORM, Workload } from "./rig/workload.ts";
 
 const RESOURCES = 500;
 
-/** Eight clients send one and the same batch: each event is new to exactly one of them. */
+/** Eight clients send one and the same batch: to one of them all of it is new, and nothing of it to the others. */
 async function sameBatch({ tally, token, admin }: Stage, { rounds, random }: Plan): Promise<void> {
   const workload = new Workload({ run: "same", seed: between(random, 1, 1e9), items: 200, resources: 300 });
-  const acknowledged = new Map<number, number>();
-  const ledger: Ledger = { workload, acknowledged, unsure: new Set() };
+  const sent = new Map<number, Sent>();
+  const ledger: Ledger = { workload, sent };
   for (let number = 0; number < rounds; number++) {
-    const { body, items } = workload.batch(number);
+    const batch = workload.batch(number);
     const answers = await Promise.all(
-      Array.from({ length: CLIENTS }, () => sendOnce(tally.url, token, body)),
+      Array.from({ length: CLIENTS }, () => sendOnce(tally.url, token, batch.body)),
     );
     const accepted = answers.reduce((sum, answer) => sum + answer.accepted, 0);
-    must(accepted === items, `of ${items} events, ${accepted} were told to be new`);
-    acknowledged.set(number, items);
+    for (const answer of answers) mustBeWhole(batch, answer);
+    const { length } = batch.events;
+    must(accepted === length, `of ${length} events, ${accepted} were told to be new`);
+    sent.set(number, { attempts: CLIENTS, acknowledged: CLIENTS, accepted });
   }
   await mustHold(admin, ledger);
 }
@@ -65,16 +67,20 @@ async function rebuilding({ tally, token, admin }: Stage, plan: Plan): Promise<n
   });
   const clients = new Clients({ url: tally.url, token, workload, thinkMs: thinkMs(plan) });
   let rebuilds = 0;
-  for (; rebuilds < rounds; rebuilds++) {
-    const answer = await fetch(`${tally.url}/internal/projection/rebuild`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${INTERNAL_TOKEN}` },
-    });
-    must(answer.status === 200, `a rebuild was answered ${answer.status}: ${await answer.text()}`);
+  try {
+    for (; rebuilds < rounds; rebuilds++) {
+      const answer = await fetch(`${tally.url}/internal/projection/rebuild`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${INTERNAL_TOKEN}` },
+      });
+      must(answer.status === 200, `a rebuild was answered ${answer.status}: ${await answer.text()}`);
+    }
+    await clients.finishAnswered();
+    await mustHold(admin, clients);
+    return rebuilds;
+  } finally {
+    await clients.abandon();
   }
-  await clients.finish();
-  await mustHold(admin, clients);
-  return rebuilds;
 }
 
 async function deadlocks({ admin }: Stage): Promise<number> {
@@ -89,7 +95,7 @@ export const contention: Drill = {
   rounds: { short: 2, long: 50 },
   async run(rig, plan) {
     const { outcome, acknowledged, stored } = await onStage(rig, plan, {}, async (stage) => {
-      await stage.clients.finish();
+      await stage.clients.finishAnswered();
       await sameBatch(stage, plan);
       rig.say("the same batch from eight clients, done");
       await oppositeOrders(stage, plan);

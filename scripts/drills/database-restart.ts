@@ -23,6 +23,7 @@ export const databaseRestart: Drill = {
         if (round % 10 === 0) rig.say(`round ${round} of ${rounds}`);
       }
       must(stage.tally.pid === pid && stage.tally.runs, "Tally was restarted, or ended");
+      await stage.clients.finishAnswered();
     });
     return {
       crashes: rounds,

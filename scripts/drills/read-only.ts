@@ -34,6 +34,7 @@ export const readOnly: Drill = {
         await tally.ready(within(plan, TOLD_MS));
         await working(clients, within(plan, TOLD_MS));
       }
+      await clients.finishAnswered();
     });
     return {
       failovers: plan.rounds,

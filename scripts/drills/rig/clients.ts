@@ -3,7 +3,7 @@
  * What was acknowledged is what was read: an answer that is cut off is none.
  */
 import { must } from "../drill.ts";
-import type { Batch, Workload } from "./workload.ts";
+import { type Batch, REFUSED_FOR, type Workload } from "./workload.ts";
 
 export const CLIENTS = 8;
 /** A collector that got no answer, or was told to come back, tries again so soon: a drill can't wait for long. */
@@ -33,43 +33,77 @@ export interface Answered {
   readonly at: number;
 }
 
+/** What became of one batch, as its senders know it. */
+export interface Sent {
+  /** How often it was sent. */
+  readonly attempts: number;
+  /** How many of those were answered 200, and the answer read to its end. */
+  readonly acknowledged: number;
+  /** How many of its events were told to be new, in all of those answers. */
+  readonly accepted: number;
+}
+
+/** Of a batch that nobody has sent yet. */
+export const NOT_SENT: Sent = { attempts: 0, acknowledged: 0, accepted: 0 };
+
 /** What was sent and what was acknowledged, to be held against the database. */
 export interface Ledger {
   readonly workload: Workload;
-  /** Batch number → how many of its events were told to be new, in all answers that were read. */
-  readonly acknowledged: ReadonlyMap<number, number>;
-  /** Sent, and perhaps stored, but not acknowledged. */
-  readonly unsure: ReadonlySet<number>;
+  /** By the number of the batch. */
+  readonly sent: ReadonlyMap<number, Sent>;
 }
 
-/** Sends a body once. @throws {Error} unless it is answered 200 */
-export async function sendOnce(
-  url: string,
-  token: string,
-  body: string,
-): Promise<{ accepted: number; duplicates: number }> {
-  const response = await fetch(`${url}/api/v1/events`, {
+/** What a batch is answered. */
+export interface Told {
+  readonly accepted: number;
+  readonly duplicates: number;
+  readonly rejected: readonly unknown[];
+}
+
+function request(url: string, token: string, body: string, signal: AbortSignal | null): Promise<Response> {
+  return fetch(`${url}/api/v1/events`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     body,
+    signal,
   });
+}
+
+/** Sends a body once. @throws {Error} unless it is answered 200 */
+export async function sendOnce(url: string, token: string, body: string): Promise<Told> {
+  const response = await request(url, token, body, null);
   const text = await response.text();
   must(response.status === 200, `a batch was answered ${response.status}: ${text.slice(0, 300)}`);
   return countsOf(JSON.parse(text));
 }
 
+/**
+ * A batch lands whole: its events are new, all of them, or none is, and what has to be refused is.
+ * @throws {Error} where it was answered anything else
+ */
+export function mustBeWhole(batch: Batch, told: Told): void {
+  const { accepted, duplicates, rejected } = told;
+  const { events, refused } = batch;
+  const what = `batch ${batch.number} of ${events.length} events and ${refused.length} items to refuse was answered ${JSON.stringify(told).slice(0, 300)}`;
+  must(accepted + duplicates === events.length, what);
+  must(accepted === 0 || duplicates === 0, `by half: ${what}`);
+  const expected = refused.map(({ index, eventId }) => ({ index, event_id: eventId, reason: REFUSED_FOR }));
+  must(Bun.deepEquals(rejected, expected), what);
+}
+
 export class Clients implements Ledger {
   readonly workload: Workload;
-  readonly acknowledged = new Map<number, number>();
-  readonly unsure = new Set<number>();
+  readonly sent = new Map<number, Sent>();
   readonly answers: Answered[] = [];
   /** How many clients there are. */
   readonly count: number;
   readonly #options: ClientOptions;
+  /** When all have ended, one of them perhaps by what it met. */
   readonly #ended: Promise<void>;
   /** What a client met that may not be; its work has ended with it. */
   #failure: { readonly error: unknown } | null = null;
   #next = 0;
+  #done = 0;
   #stopping = false;
   #giveUp = false;
 
@@ -77,18 +111,26 @@ export class Clients implements Ledger {
     this.#options = options;
     this.workload = options.workload;
     this.count = options.clients ?? CLIENTS;
-    const clients = Array.from({ length: this.count }, () => this.#client());
+    const clients = Array.from({ length: this.count }, () =>
+      this.#client().catch((error: unknown) => {
+        this.#failure ??= { error };
+        // What one met fails the drill: the others need not go on.
+        this.#stopping = true;
+        this.#giveUp = true;
+      }),
+    );
     this.#ended = Promise.all(clients).then(() => undefined);
-    // Whoever waits for work is told, and whoever calls `finish`.
-    this.#ended.catch((error: unknown) => {
-      this.#failure = { error };
-    });
   }
 
   /** How many batches were acknowledged so far. @throws what a client met that may not be: no work is to be waited for */
   get done(): number {
     if (this.#failure !== null) throw this.#failure.error;
-    return this.acknowledged.size;
+    return this.#done;
+  }
+
+  /** How many requests got no answer, or one that was cut off. */
+  get cut(): number {
+    return this.answers.filter(({ outcome }) => outcome === "no answer").length;
   }
 
   /** No new batches; waits until every one that was begun is acknowledged. @throws what a client met that may not be */
@@ -97,7 +139,15 @@ export class Clients implements Ledger {
     const late = Bun.sleep(milliseconds).then(() => "late" as const);
     const first = await Promise.race([this.#ended.then(() => "ended" as const), late]);
     this.#giveUp = true;
-    must(first === "ended", `${this.unsure.size} batches were not acknowledged within ${milliseconds} ms`);
+    if (this.#failure !== null) throw this.#failure.error;
+    const unsure = this.sent.size - this.#done;
+    must(first === "ended", `${unsure} batches were not acknowledged within ${milliseconds} ms`);
+  }
+
+  /** The same, where nothing stands between the clients and a Tally that stays: it owes every request an answer. */
+  async finishAnswered(): Promise<void> {
+    await this.finish();
+    must(this.cut === 0, `${this.cut} requests were cut off, and Tally ran all the while`);
   }
 
   /** Ends at once, whatever is acknowledged. @throws what a client met that may not be */
@@ -105,6 +155,7 @@ export class Clients implements Ledger {
     this.#stopping = true;
     this.#giveUp = true;
     await this.#ended;
+    if (this.#failure !== null) throw this.#failure.error;
   }
 
   /** Answers since then. */
@@ -116,10 +167,11 @@ export class Clients implements Ledger {
     const { thinkMs = 0 } = this.#options;
     for (; !this.#stopping; await Bun.sleep(thinkMs)) {
       const batch = this.workload.batch(this.#next++);
-      this.unsure.add(batch.number);
       while (!this.#giveUp) {
         const from = performance.now();
-        const outcome = await this.#send(batch);
+        const { attempts, acknowledged, accepted } = this.sent.get(batch.number) ?? NOT_SENT;
+        this.sent.set(batch.number, { attempts: attempts + 1, acknowledged, accepted });
+        const outcome = await this.#send(batch, attempts > 0);
         const at = performance.now();
         this.answers.push({ outcome, milliseconds: at - from, at });
         if (outcome === "acknowledged") break;
@@ -128,18 +180,15 @@ export class Clients implements Ledger {
     }
   }
 
-  async #send(batch: Batch): Promise<Outcome> {
+  /** @param again whether it was sent before: what got no 200 may be stored all the same */
+  async #send(batch: Batch, again: boolean): Promise<Outcome> {
     const { url, token, timeoutMs = 90_000 } = this.#options;
     let status: number;
     let text: string;
     let retryAfter: string | null;
     try {
-      const response = await fetch(`${typeof url === "string" ? url : url()}/api/v1/events`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        body: batch.body,
-        signal: AbortSignal.timeout(timeoutMs),
-      });
+      const to = typeof url === "string" ? url : url();
+      const response = await request(to, token, batch.body, AbortSignal.timeout(timeoutMs));
       status = response.status;
       retryAfter = response.headers.get("retry-after");
       text = await response.text();
@@ -156,27 +205,36 @@ export class Clients implements Ledger {
       return "unavailable";
     }
     must(status === 200, `a batch was answered ${status}: ${text.slice(0, 300)}`);
-    const answer: unknown = JSON.parse(text);
-    const { accepted, duplicates } = countsOf(answer);
+    const told = countsOf(JSON.parse(text));
+    mustBeWhole(batch, told);
     must(
-      accepted + duplicates === batch.items,
-      `a batch of ${batch.items} was answered ${text.slice(0, 300)}`,
+      told.accepted > 0 || again,
+      `batch ${batch.number} was sent for the first time, and nothing of it was new`,
     );
-    this.acknowledged.set(batch.number, accepted);
-    this.unsure.delete(batch.number);
+    const { attempts, acknowledged, accepted } = this.sent.get(batch.number) ?? NOT_SENT;
+    const now = { attempts, acknowledged: acknowledged + 1, accepted: accepted + told.accepted };
+    this.sent.set(batch.number, now);
+    this.#done++;
     return "acknowledged";
   }
 }
 
-function countsOf(answer: unknown): { accepted: number; duplicates: number } {
-  if (typeof answer === "object" && answer !== null && "accepted" in answer && "duplicates" in answer) {
-    const { accepted, duplicates } = answer;
-    if (typeof accepted === "number" && typeof duplicates === "number") return { accepted, duplicates };
+function countsOf(answer: unknown): Told {
+  if (
+    typeof answer === "object" &&
+    answer !== null &&
+    "accepted" in answer &&
+    "duplicates" in answer &&
+    "rejected" in answer
+  ) {
+    const { accepted, duplicates, rejected } = answer;
+    if (typeof accepted === "number" && typeof duplicates === "number" && Array.isArray(rejected))
+      return { accepted, duplicates, rejected };
   }
   throw new Error(`not what a batch is answered: ${JSON.stringify(answer)}`);
 }
 
 /** The longest of the answers, in milliseconds; 0 of none. */
 export function slowest(answers: readonly Answered[]): number {
-  return Math.max(0, ...answers.map(({ milliseconds }) => milliseconds));
+  return answers.reduce((most, { milliseconds }) => Math.max(most, milliseconds), 0);
 }
