@@ -6,11 +6,11 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LEAST_ROOM } from "../../src/database/embedded/room.ts";
-import type { Drill, Plan, Rig } from "./drill.ts";
+import type { Drill, Figures, Plan, Rig } from "./drill.ts";
 import { must, thinkMs, until, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
 import { answersOf, working } from "./rig/outage.ts";
-import { prove } from "./rig/proof.ts";
+import { proveOn } from "./rig/proof.ts";
 import { between } from "./rig/random.ts";
 import { Tally } from "./rig/tally.ts";
 import { Workload } from "./rig/workload.ts";
@@ -19,9 +19,14 @@ const DISK_BYTES = 900 * 2 ** 20;
 const ANSWER_MS = 5_000;
 const BACK_MS = 60_000;
 
+/** @returns what went wrong; null: nothing */
 function run(...command: string[]): string | null {
-  const { exitCode, stderr } = Bun.spawnSync(command);
-  return exitCode === 0 ? null : `${command.join(" ")}: ${stderr.toString().trim()}`;
+  try {
+    const { exitCode, stderr } = Bun.spawnSync(command);
+    return exitCode === 0 ? null : `${command.join(" ")}: ${stderr.toString().trim()}`;
+  } catch (error) {
+    return `${command.join(" ")}: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 function mount(at: string): string | null {
@@ -61,7 +66,11 @@ function unable(): string | null {
   if (process.getuid?.() !== 0) return "mounting a small disk takes root";
   const at = mkdtempSync(join(tmpdir(), "tally-drill-mount-"));
   const wrong = mount(at);
-  if (wrong === null) run("umount", at);
+  if (wrong === null) {
+    const left = run("umount", at);
+    // What is still mounted is not cleared away.
+    if (left !== null) return left;
+  }
   rmSync(at, { recursive: true, force: true });
   return wrong;
 }
@@ -98,51 +107,64 @@ async function full(tally: Tally, clients: Clients, ballast: Ballast, plan: Plan
   return ended;
 }
 
-async function drill(rig: Rig, plan: Plan) {
+async function underLoad(tally: Tally, rig: Rig, plan: Plan, ballast: Ballast): Promise<Figures> {
   const { rounds, random } = plan;
+  const clients = new Clients({
+    url: tally.url,
+    token: await tally.credential(),
+    workload: new Workload({ run: "disk", seed: between(random, 1, 1e9), items: 200 }),
+    thinkMs: thinkMs(plan),
+  });
+  let restarts = 0;
+  const back: number[] = [];
+  try {
+    for (let round = 1; round <= rounds; round++) {
+      await working(clients);
+      back.push(await nearlyFull(tally, clients, ballast, plan));
+      if (await full(tally, clients, ballast, plan)) restarts++;
+      rig.say(`round ${round} of ${rounds}`);
+    }
+    await clients.finish();
+    const { acknowledged, stored } = await proveOn(tally, clients);
+    return {
+      "disk (MiB)": DISK_BYTES / 2 ** 20,
+      "times full": 2 * rounds,
+      "restarts by the supervisor": restarts,
+      "answers 503": clients.answers.filter(({ outcome }) => outcome === "unavailable").length,
+      "slowest return (ms)": Math.round(Math.max(...back)),
+      "events acknowledged": acknowledged,
+      "events stored": stored,
+    };
+  } finally {
+    await clients.abandon();
+  }
+}
+
+async function onDisk(disk: string, rig: Rig, plan: Plan): Promise<Figures> {
+  const ballast = new Ballast(disk);
+  const tally = await Tally.start(rig, { dataDir: join(disk, "data") });
+  try {
+    return await underLoad(tally, rig, plan, ballast);
+  } finally {
+    await tally.stop();
+  }
+}
+
+async function drill(rig: Rig, plan: Plan): Promise<Figures> {
   const disk = join(rig.place, "disk");
   mkdirSync(disk);
   const wrong = mount(disk);
   must(wrong === null, wrong ?? "");
   chmodSync(disk, 0o755);
-  const ballast = new Ballast(disk);
+  let failure: unknown = null;
   try {
-    const tally = await Tally.start(rig, { dataDir: join(disk, "data") });
-    const workload = new Workload({ run: "disk", seed: between(random, 1, 1e9), items: 200 });
-    const clients = new Clients({
-      url: tally.url,
-      token: await tally.credential(),
-      workload,
-      thinkMs: thinkMs(plan),
-    });
-    let restarts = 0;
-    const back: number[] = [];
-    try {
-      for (let round = 1; round <= rounds; round++) {
-        await working(clients);
-        back.push(await nearlyFull(tally, clients, ballast, plan));
-        if (await full(tally, clients, ballast, plan)) restarts++;
-        rig.say(`round ${round} of ${rounds}`);
-      }
-      await clients.finish();
-      const db = tally.embedded();
-      const { acknowledged, stored } = await prove(db, clients);
-      await db.close({ timeout: 0 });
-      return {
-        "disk (MiB)": DISK_BYTES / 2 ** 20,
-        "times full": 2 * rounds,
-        "restarts by the supervisor": restarts,
-        "answers 503": clients.answers.filter(({ outcome }) => outcome === "unavailable").length,
-        "slowest return (ms)": Math.round(Math.max(...back)),
-        "events acknowledged": acknowledged,
-        "events stored": stored,
-      };
-    } finally {
-      await clients.abandon();
-      await tally.stop();
-    }
+    return await onDisk(disk, rig, plan);
+  } catch (error) {
+    failure = error;
+    throw error;
   } finally {
-    run("umount", disk);
+    const left = run("umount", disk);
+    must(left === null, failure === null ? `${left}` : `${failure}; and then ${left}`);
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Drill, Figures, Plan, Rig } from "./drill.ts";
 import { must, thinkMs, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
-import { prove } from "./rig/proof.ts";
+import { proveOn } from "./rig/proof.ts";
 import { between } from "./rig/random.ts";
 import { Tally } from "./rig/tally.ts";
 import { Workload } from "./rig/workload.ts";
@@ -22,8 +22,16 @@ async function strike(tally: Tally, victim: Victim): Promise<void> {
 }
 
 async function killing(rig: Rig, plan: Plan, victim: Victim): Promise<Figures> {
-  const { rounds, random } = plan;
   const tally = await Tally.start(rig);
+  try {
+    return await killingOf(tally, rig, plan, victim);
+  } finally {
+    await tally.stop();
+  }
+}
+
+async function killingOf(tally: Tally, rig: Rig, plan: Plan, victim: Victim): Promise<Figures> {
+  const { rounds, random } = plan;
   const clients = new Clients({
     url: tally.url,
     token: await tally.credential(),
@@ -48,21 +56,11 @@ async function killing(rig: Rig, plan: Plan, victim: Victim): Promise<Figures> {
       kills: rounds,
       "events acknowledged": acknowledged,
       "events stored": stored,
-      "requests cut off": clients.answers.filter(({ outcome }) => outcome === "no answer").length,
+      "requests cut off": clients.cut,
       "slowest start (ms)": Math.round(Math.max(...starts)),
     };
   } finally {
     await clients.abandon();
-    await tally.stop();
-  }
-}
-
-async function proveOn(tally: Tally, clients: Clients) {
-  const db = tally.embedded();
-  try {
-    return await prove(db, clients);
-  } finally {
-    await db.close({ timeout: 0 });
   }
 }
 

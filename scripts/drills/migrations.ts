@@ -53,12 +53,18 @@ async function run(rig: Rig, { rounds, random }: Plan) {
         "events stored": stored,
       };
     } finally {
-      await clients.abandon();
-      await db.close({ timeout: 0 });
+      try {
+        await clients.abandon();
+      } finally {
+        await db.close({ timeout: 0 });
+      }
     }
   } finally {
-    await Promise.all(tallies.map((tally) => tally.stop()));
-    await postgres.stop("immediate");
+    try {
+      await Promise.all(tallies.map((tally) => tally.stop()));
+    } finally {
+      await postgres.stop("immediate");
+    }
   }
 }
 
