@@ -2,6 +2,6 @@ import { killDrill } from "./killing.ts";
 
 export const killBoth = killDrill(
   "kill-both",
-  "kill -9 of Tally and its PostgreSQL together, as a power cut does it",
+  "kill -9 of Tally and its PostgreSQL together: nobody is left to end in order; what the kernel has is kept",
   "both",
 );
