@@ -17,16 +17,18 @@ function whole(text: string): number {
   return Number(text);
 }
 
+const BUILT = "dist/tally";
+
 const program = new Command("drills")
   .description("breaks things on purpose and proves that nothing acknowledged was lost or counted twice")
   .argument("[names...]", "which drills; all of them, when none is named")
   .option("--rounds <n>", "how often each is done; its long number, when not given", whole)
   .option("--seed <n>", "decides what is random; printed, so that a failure can be had again", whole)
   .option("--short", "the short version of each, as the tests run it")
+  .option("--strict", "fail, too, where a drill could not be run on this machine")
   .option(
     "--executable <path>",
-    "the executable; where there is none, Tally runs from its sources",
-    "dist/tally",
+    `the executable; when not given, ${BUILT}, or the sources where nothing is built`,
   )
   .option("--dir <path>", "where databases go; its disk is what is worked", tmpdir())
   .option("--list", "say which drills there are")
@@ -40,7 +42,8 @@ const options = program.opts<{
   rounds?: number;
   seed?: number;
   short?: boolean;
-  executable: string;
+  strict?: boolean;
+  executable?: string;
   dir: string;
   list?: boolean;
 }>();
@@ -51,18 +54,28 @@ function tell(text: string): void {
   console.error(`${((performance.now() - begun) / 1000).toFixed(0).padStart(5)} s  ${text}`);
 }
 
+/** What is run; null: the sources. Decided once, so that what the first line names is what every drill runs. */
+const executable = options.executable ?? (existsSync(BUILT) ? BUILT : null);
+
 /** The executable is copied: it may lie where the unprivileged user can't go, and be built anew meanwhile. */
 function commandIn(place: string): string[] {
-  if (!existsSync(options.executable)) return [process.execPath, join(import.meta.dir, "../src/main.ts")];
+  if (executable === null) return [process.execPath, join(import.meta.dir, "../src/main.ts")];
   const copy = join(place, "tally-executable");
-  copyFileSync(options.executable, copy);
+  copyFileSync(executable, copy);
   chmodSync(copy, 0o755);
   return [copy];
 }
 
-async function one(drill: Drill, seed: number): Promise<Figures | string> {
-  const unable = drill.unable?.() ?? null;
-  if (unable !== null) return `not run: ${unable}`;
+/** A place that can't be cleared away must not hide what its drill came to. */
+function clear(place: string): void {
+  try {
+    rmSync(place, { recursive: true, force: true });
+  } catch (error) {
+    tell(`${place} is left: ${String(error)}`);
+  }
+}
+
+async function one(drill: Drill, seed: number): Promise<Figures> {
   const place = mkdtempSync(join(options.dir, "tally-drill-"));
   chmodSync(place, 0o755);
   const durable = options.short !== true;
@@ -72,7 +85,7 @@ async function one(drill: Drill, seed: number): Promise<Figures | string> {
   try {
     return await drill.run(rig, { rounds, long: options.short !== true, random: randomFrom(seed) });
   } finally {
-    rmSync(place, { recursive: true, force: true });
+    clear(place);
   }
 }
 
@@ -83,28 +96,36 @@ if (options.list === true) {
 
 const drills = program.args.length === 0 ? DRILLS : program.args.map(drillNamed);
 const seed = options.seed ?? Math.floor(Math.random() * 1e9) + 1;
+if (executable !== null && !existsSync(executable)) program.error(`error: there is no ${executable}`);
+let held = 0;
 let failed = 0;
-console.log(`${machineLine()}; seed ${seed}\n`);
+let notRun = 0;
+console.log(`${machineLine()}; ${executable ?? "the sources"}; seed ${seed}\n`);
 for (const drill of drills) {
+  const unable = drill.unable?.() ?? null;
+  if (unable !== null) {
+    notRun++;
+    console.log(`${drill.name}: not run: ${unable}`);
+    continue;
+  }
   const from = performance.now();
   tell(`${drill.name}: ${drill.about}`);
-  let outcome: string;
   try {
-    const figures = await one(drill, seed);
-    const seconds = `${((performance.now() - from) / 1000).toFixed(0)} s`;
-    outcome =
-      typeof figures === "string"
-        ? figures
-        : `held, ${seconds}: ${Object.entries(figures)
-            .map(
-              ([name, value]) => `${name} ${typeof value === "number" ? value.toLocaleString("en") : value}`,
-            )
-            .join("; ")}`;
+    const figures = Object.entries(await one(drill, seed)).map(
+      ([name, value]) => `${name} ${typeof value === "number" ? value.toLocaleString("en") : value}`,
+    );
+    const seconds = ((performance.now() - from) / 1000).toFixed(0);
+    held++;
+    console.log(`${drill.name}: held, ${seconds} s: ${figures.join("; ")}`);
   } catch (error) {
     failed++;
-    outcome = `FAILED (seed ${seed}): ${error instanceof Error ? error.message : String(error)}`;
+    const what = error instanceof Error ? error.message : String(error);
+    console.log(`${drill.name}: FAILED (seed ${seed}): ${what}`);
   }
-  console.log(`${drill.name}: ${outcome}`);
 }
-console.log(`\n${drills.length - failed} of ${drills.length} held`);
-process.exit(failed === 0 ? 0 : 1);
+const others = [
+  ...(failed === 0 ? [] : [`${failed} failed`]),
+  ...(notRun === 0 ? [] : [`${notRun} not run`]),
+];
+console.log(`\n${[`${held} of ${drills.length} held`, ...others].join(", ")}`);
+process.exit(failed > 0 || (notRun > 0 && options.strict === true) ? 1 : 0);
