@@ -5,7 +5,7 @@ import { issueCredential, revoke } from "../access/credentials.ts";
 import { listCredentials } from "../access/queries.ts";
 import { formatInstant } from "../event/instant.ts";
 import { readSettings } from "../settings.ts";
-import { withDatabase } from "./database.ts";
+import { withCurrentDatabase, withDatabase } from "./database.ts";
 import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
@@ -36,7 +36,7 @@ export function registerCredential(program: Command): void {
     .command("list")
     .description("list the credentials, the revoked ones too")
     .action(async () => {
-      const rows = await withDatabase(readSettings(process.env), listCredentials);
+      const rows = await withCurrentDatabase(readSettings(process.env), listCredentials);
       const cells = rows.map((row) => [
         row.id,
         row.platform,

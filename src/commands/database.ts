@@ -21,11 +21,13 @@ const NOT_CURRENT: Readonly<Record<Exclude<SchemaState, "current">, string>> = {
 /**
  * Runs `work` on the database as it is, whatever its schema. The embedded one is reached through a running serve,
  * or started for the purpose and stopped afterwards.
+ * @param existing refuses where there is no embedded database yet, instead of making one
  * @throws what `work` throws; an Error of one clear line when the database can't be had
  */
 export async function withRawDatabase<T>(
   settings: Settings,
   work: (db: Database, embeddedIsOurs: boolean) => Promise<T>,
+  existing = false,
 ): Promise<T> {
   const { url, maxConnections } = settings.database;
   const embedded =
@@ -34,6 +36,7 @@ export async function withRawDatabase<T>(
           dataDir: settings.dataDir,
           maxConnections,
           role: "command",
+          existing,
           notice: (message) => console.error(message),
         })
       : null;
@@ -61,18 +64,49 @@ export async function withRawDatabase<T>(
 export async function withDatabase<T>(settings: Settings, work: (db: Database) => Promise<T>): Promise<T> {
   return await withRawDatabase(settings, async (db, embeddedIsOurs) => {
     if (embeddedIsOurs) await migrateUp(db);
-    const state = await settledState(db, settings.database.url === null);
-    if (state !== "current") throw new Error(NOT_CURRENT[state]);
+    await requireCurrent(settings, db, embeddedIsOurs);
     return await work(db);
   });
 }
 
-/** The schema's state; an embedded database's that is behind is about to be migrated by its serve. */
-async function settledState(db: Database, embedded: boolean): Promise<SchemaState> {
+/**
+ * Runs `work`, which only reads, on a database that is there, whatever its schema. Nothing is made and nothing migrated:
+ * a mistyped directory must not turn into an empty database of which all is well.
+ * @throws as `withRawDatabase`, and an Error that names the directory where there is no database
+ */
+export async function withExistingDatabase<T>(
+  settings: Settings,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  return await withRawDatabase(settings, work, true);
+}
+
+/**
+ * The same on a database with this binary's schema.
+ * @throws as `withExistingDatabase`, and an Error when the schema is another one
+ */
+export async function withCurrentDatabase<T>(
+  settings: Settings,
+  work: (db: Database) => Promise<T>,
+): Promise<T> {
+  const checked = async (db: Database, embeddedIsOurs: boolean) => {
+    await requireCurrent(settings, db, embeddedIsOurs);
+    return await work(db);
+  };
+  return await withRawDatabase(settings, checked, true);
+}
+
+async function requireCurrent(settings: Settings, db: Database, embeddedIsOurs: boolean): Promise<void> {
+  const state = await settledState(db, settings.database.url === null && !embeddedIsOurs);
+  if (state !== "current") throw new Error(NOT_CURRENT[state]);
+}
+
+/** The schema's state; one that is behind may be about to be migrated by the serve that has it. */
+async function settledState(db: Database, beingMigrated: boolean): Promise<SchemaState> {
   const until = performance.now() + MIGRATION_WAIT_MS;
   for (;;) {
     const state = await schemaState(db);
-    if (state !== "behind" || !embedded || performance.now() > until) return state;
+    if (state !== "behind" || !beingMigrated || performance.now() > until) return state;
     await Bun.sleep(100);
   }
 }

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { readSettings } from "../settings.ts";
 import { compressed } from "../transfer/compression.ts";
 import { type Exported, exportAll } from "../transfer/export.ts";
-import { withDatabase } from "./database.ts";
+import { withExistingDatabase } from "./database.ts";
 import { transferBar } from "./transfer-bar.ts";
 import { VERSION } from "./version.ts";
 
@@ -28,7 +28,7 @@ export function registerExport(program: Command): void {
       if (file !== undefined && existsSync(file)) throw new Error(`${file} is there already`);
       const bar = transferBar("exporting", "rows");
       const begun = performance.now();
-      const { tables } = await withDatabase(settings, async (db) => {
+      const { tables } = await withExistingDatabase(settings, async (db) => {
         try {
           const run = (write: Write): Promise<Exported> =>
             exportAll(db, VERSION, (parts) => write(compressed(parts)), bar);

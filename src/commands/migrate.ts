@@ -3,7 +3,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { migrateDown, migrateUp, migrationStatus } from "../database/migrations.ts";
 import { readSettings } from "../settings.ts";
-import { withRawDatabase } from "./database.ts";
+import { withExistingDatabase, withRawDatabase } from "./database.ts";
 import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
@@ -28,7 +28,7 @@ export function registerMigrate(program: Command): void {
     .command("status")
     .description("list the migrations: applied, pending, edited since, or unknown to this version")
     .action(async () => {
-      const lines = await withRawDatabase(readSettings(process.env), (db) => migrationStatus(db));
+      const lines = await withExistingDatabase(readSettings(process.env), (db) => migrationStatus(db));
       const cells = lines.map((line) => [
         String(line.version).padStart(4, "0"),
         line.name,

@@ -6,7 +6,7 @@ import type { ObjectPage } from "../database/object-text.ts";
 import { type ProjectPosition, pageOfProjects } from "../projects/queries.ts";
 import { createProject } from "../projects/registry.ts";
 import { readSettings } from "../settings.ts";
-import { withDatabase } from "./database.ts";
+import { withCurrentDatabase, withDatabase } from "./database.ts";
 import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
@@ -27,7 +27,7 @@ export function registerProject(program: Command): void {
     .command("list")
     .description("list the registered projects")
     .action(async () => {
-      const rows = await withDatabase(readSettings(process.env), allProjects);
+      const rows = await withCurrentDatabase(readSettings(process.env), allProjects);
       const cells = rows.map(({ id, platform, cloud, external_id, created_at, name }) => [
         id,
         platform,

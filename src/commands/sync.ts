@@ -8,7 +8,7 @@ import { readSettings, type Settings } from "../settings.ts";
 import { createLogger } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { configuredClouds } from "./configured-clouds.ts";
-import { withDatabase } from "./database.ts";
+import { withCurrentDatabase, withDatabase } from "./database.ts";
 import { print } from "./print.ts";
 import { renderTable, type Style, styleFor } from "./table.ts";
 
@@ -69,7 +69,9 @@ async function runOnce(
   const cancel = new AbortController();
   const interrupt = () => cancel.abort(new RunFailure("the run was interrupted"));
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, interrupt);
-  return await withDatabase(settings, (db) =>
+  // A dry run writes nothing, and so makes and migrates nothing either.
+  const withIt = dryRun === true ? withCurrentDatabase : withDatabase;
+  return await withIt(settings, (db) =>
     runSync(
       {
         db,

@@ -5,7 +5,7 @@ import { issueApiToken, revoke } from "../access/credentials.ts";
 import { listApiTokens, type Role } from "../access/queries.ts";
 import { formatInstant } from "../event/instant.ts";
 import { readSettings } from "../settings.ts";
-import { withDatabase } from "./database.ts";
+import { withCurrentDatabase, withDatabase } from "./database.ts";
 import { print } from "./print.ts";
 import { renderTable, styleFor } from "./table.ts";
 
@@ -42,7 +42,7 @@ export function registerToken(program: Command): void {
     .command("list")
     .description("list the tokens, the revoked ones too")
     .action(async () => {
-      const rows = await withDatabase(readSettings(process.env), listApiTokens);
+      const rows = await withCurrentDatabase(readSettings(process.env), listApiTokens);
       const cells = rows.map((row) => [
         row.id,
         row.role,

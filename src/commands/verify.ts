@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { readSettings } from "../settings.ts";
 import type { Fault } from "../verify/fault.ts";
 import { type Progress, type Stage, type Verified, verify } from "../verify/verify.ts";
-import { withDatabase } from "./database.ts";
+import { withCurrentDatabase } from "./database.ts";
 import { print } from "./print.ts";
 
 /** Faults that are printed; all of them are counted. */
@@ -19,7 +19,7 @@ export function registerVerify(program: Command): void {
       const report = (fault: Fault) => {
         if (faults.length < PRINTED) faults.push(fault);
       };
-      const verified = await withDatabase(readSettings(process.env), async (db) => {
+      const verified = await withCurrentDatabase(readSettings(process.env), async (db) => {
         // The bar goes to stderr, so that stdout holds the result alone.
         if (!process.stderr.isTTY) return await verify(db, report);
         const bar = progressBar();

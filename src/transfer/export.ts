@@ -1,6 +1,6 @@
 /** Writing a stream: everything that can't be derived, as of one moment. */
 import type { Database, Transaction } from "../database/connection.ts";
-import { MIGRATIONS } from "../database/migration-files.ts";
+import { migrationStatus } from "../database/migrations.ts";
 import { snapshot } from "../database/snapshot.ts";
 import { type Lines, LinesFromCopy } from "./copy-text.ts";
 import {
@@ -70,18 +70,15 @@ export async function* linesOf(
 /** Large enough to compress well, small enough to be done again. */
 const USUAL: BlockSize = { rows: 10_000, bytes: 2 << 20 };
 
-/** The newest migration of this Tally. */
-const NEWEST = Math.max(...MIGRATIONS.map(({ version }) => version));
-
 const ENCODER = new TextEncoder();
 
 /**
  * Writes the whole stream, uncompressed, in parts that each make a good frame. Memory holds a few blocks, however
- * many rows there are; whatever is written to the database meanwhile is not in it.
+ * many rows there are; whatever is written to the database meanwhile is not in it. A database of an older schema is
+ * written as it is: the catalog says which columns there are, and the stream names the schema that they fit.
  * @param madeBy this Tally's version
  * @param write takes the parts in their order; a part is written before the next one is made
- * @param schema the newest migration that the database has
- * @throws an Error when an import into this database was never ended
+ * @throws an Error when an import into this database was never ended, and for a schema that this Tally doesn't know
  */
 export async function exportAll(
   db: Database,
@@ -89,16 +86,33 @@ export async function exportAll(
   write: (parts: AsyncIterable<Uint8Array>) => Promise<void>,
   progress: TransferProgress = SILENT,
   size: BlockSize = USUAL,
-  schema = NEWEST,
 ): Promise<Exported> {
   return await snapshot(db, async (tx) => {
     await spellForStream(tx);
     if (await importUnfinished(tx))
       throw new Error("an import into this database hasn't ended: run tally import again first");
+    const schema = await schemaOf(tx);
     const tables = new Map<string, TableContent>();
     await write(parts(tx, { madeBy, schema, size }, tables, progress));
     return { tables };
   });
+}
+
+/**
+ * The newest migration that the database has, with all before it.
+ * @throws an Error of one line for a history of migrations that isn't the beginning of this Tally's
+ */
+async function schemaOf(tx: Transaction): Promise<number> {
+  const lines = await migrationStatus(tx);
+  const has = (state: (typeof lines)[number]["state"]) => lines.some((line) => line.state === state);
+  if (has("unknown"))
+    throw new Error("the database's schema is newer than this Tally: export it with the newer one");
+  const applied = lines.filter(({ state }) => state === "applied");
+  if (has("edited") || lines.slice(0, applied.length).some(({ state }) => state !== "applied"))
+    throw new Error("the database's migrations aren't this Tally's: see tally migrate status");
+  const newest = applied.at(-1);
+  if (newest === undefined) throw new Error("the database has no schema: there is nothing to export");
+  return newest.version;
 }
 
 async function* parts(

@@ -28,7 +28,9 @@ test(
   "the embedded database: up, down to 4, down to 0, up again",
   async () => {
     const at = place();
-    expect(states((await tally(at, "migrate", "status")).stdout)).toEqual(NAMES.map(() => "pending"));
+    expect((await tally(at, "migrate", "status")).stderr).toStartWith(
+      `tally: there is no database in ${at.dataDir}: `,
+    );
     const up = await tally(at, "migrate", "up");
     expect([up.code, up.stdout]).toEqual([0, NAMES.map((name) => `${name} applied\n`).join("")]);
     expect((await tally(at, "migrate", "up")).stdout).toBe("nothing to apply\n");

@@ -39,6 +39,8 @@ export interface EmbeddedOptions {
   readonly signal?: AbortSignal;
   /** Server settings to initialise the cluster with, beside the usual ones. Tests switch fsync off. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Only a database that is there already: where there is none, nothing is made. */
+  readonly existing?: boolean;
   /** Told, in one line, of what an operator may wonder about. */
   readonly notice?: (message: string) => void;
 }
@@ -52,6 +54,30 @@ export interface EmbeddedDatabase {
   readonly exited: Promise<void>;
   /** Stops the server if it is ours. */
   stop(): Promise<void>;
+}
+
+function noDatabase(dataDir: string): EmbeddedDatabaseError {
+  return new EmbeddedDatabaseError(
+    `there is no database in ${dataDir}: set TALLY_DATA_DIR to the directory that has one (tally serve makes one)`,
+  );
+}
+
+/**
+ * Looks for a database, and touches nothing. A Tally that has the directory may be making one just now, and who can't
+ * look into it is told so later.
+ * @throws {EmbeddedDatabaseError} where there is none
+ */
+function requireDatabase(dataDir: string): void {
+  if (existsSync(dataDir)) {
+    try {
+      accessSync(dataDir, constants.R_OK | constants.X_OK);
+    } catch {
+      return;
+    }
+    if (!statSync(dataDir).isDirectory() || readHolder(dataDir) !== null) return;
+    if (checkCluster(clusterOf(dataDir))) return;
+  }
+  throw noDatabase(dataDir);
 }
 
 function prepareDirectory(dataDir: string): { dataDir: string; account: Account | null } {
@@ -114,11 +140,13 @@ async function reachable(target: SocketTarget, database: string): Promise<boolea
   }
 }
 
-async function ensureDatabase(target: SocketTarget): Promise<void> {
+/** @returns false where it isn't there and isn't to be made */
+async function ensureDatabase(target: SocketTarget, make: boolean): Promise<boolean> {
   const db = openPool({ ...target, database: "postgres" }, { maxConnections: 1 });
   try {
     const [found] = await db`SELECT 1 AS there FROM pg_database WHERE datname = ${target.database}`;
-    if (found === undefined) await db.unsafe(`CREATE DATABASE ${OWNER}`);
+    if (found === undefined && make) await db.unsafe(`CREATE DATABASE ${OWNER}`);
+    return found !== undefined || make;
   } finally {
     await db.close({ timeout: 0 });
   }
@@ -131,6 +159,7 @@ async function startOurs(
   const { dataDir, account, target } = place;
   const cluster = clusterOf(dataDir);
   const there = checkCluster(cluster);
+  if (!there && options.existing === true) throw noDatabase(dataDir);
   const home = await unpackPostgres(dataDir);
   handOver(account, home, statSync(home).uid !== (account?.uid ?? process.getuid?.()));
   if (!there) {
@@ -139,7 +168,8 @@ async function startOurs(
   }
   if (await stopOrphan(cluster, target.socketDirectory))
     options.notice?.("stopped a PostgreSQL that a killed Tally had left behind");
-  await removeOtherPostgres(dataDir);
+  // What an older Tally brought along is no longer needed once this one serves, and not because it was asked something.
+  if (options.existing !== true) await removeOtherPostgres(dataDir);
   makeSocketDirectory(target.socketDirectory, account);
   const plan = {
     home,
@@ -164,9 +194,11 @@ async function startOurs(
 /**
  * Makes the data directory's server available. `serve` must have it for itself; a `command` works beside a running
  * serve, through that one's socket, and otherwise starts the server for as long as it takes.
- * @throws {EmbeddedDatabaseError} when somebody else has the directory, or it can't be used; one clear line
+ * @throws {EmbeddedDatabaseError} when somebody else has the directory, it can't be used, or the database that has to
+ *   be there isn't; one clear line
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedDatabase> {
+  if (options.existing === true) requireDatabase(options.dataDir);
   const { dataDir, account } = prepareDirectory(options.dataDir);
   const socketDirectory = socketDirectoryFor(dataDir);
   const target = { socketDirectory, port: SOCKET_PORT, user: OWNER, database: OWNER };
@@ -206,7 +238,7 @@ async function ours(
       lock.release();
     };
     try {
-      await ensureDatabase(place.target);
+      if (!(await ensureDatabase(place.target, options.existing !== true))) throw noDatabase(place.dataDir);
     } catch (error) {
       await stop();
       throw error;
