@@ -15,24 +15,26 @@ export function registerVerify(program: Command): void {
     .command("verify")
     .description("check that rows, minutes and counts are what the stored events say; changes nothing")
     .action(async () => {
-      const faults: Fault[] = [];
-      const report = (fault: Fault) => {
-        if (faults.length < PRINTED) faults.push(fault);
+      // The bar goes to stderr, so that stdout holds the result alone.
+      const bar = process.stderr.isTTY ? progressBar() : null;
+      let found = 0;
+      // At once: a run that is broken off has told what it saw.
+      const report = ({ where, what }: Fault) => {
+        if (++found > PRINTED) return;
+        bar?.giveWay();
+        print(`${where}: ${what}`);
+        bar?.goOn();
       };
       const verified = await withCurrentDatabase(readSettings(process.env), async (db) => {
-        // The bar goes to stderr, so that stdout holds the result alone.
-        if (!process.stderr.isTTY) return await verify(db, report);
-        const bar = progressBar();
         try {
-          return await verify(db, report, bar.show);
+          return await verify(db, report, bar?.show);
         } finally {
-          bar.stop();
+          bar?.stop();
         }
       });
-      for (const { where, what } of faults) print(`${where}: ${what}`);
-      if (verified.faults > faults.length) print(`… and ${verified.faults - faults.length} more`);
+      if (found > PRINTED) print(`… and ${found - PRINTED} more`);
       print(summaryOf(verified));
-      if (verified.faults > 0) throw new Error(`${counted(verified.faults, "fault")} found`);
+      if (found > 0) throw new Error(`${counted(found, "fault")} found`);
     });
 }
 
@@ -55,8 +57,22 @@ function summaryOf(verified: Verified): string {
   return `checked: ${looked}${left}`;
 }
 
+/** Moves to the line's beginning and empties it. */
+const CLEAR_LINE = "\r\x1b[2K";
+/** Where a bar that ends puts the cursor: behind the faults that were printed since the bar began. */
+const SAVE_CURSOR = "\x1b7";
+
 /** One bar a stage, on stderr. */
-function progressBar(): { show: Progress; stop(): void } {
+interface StageBar {
+  show: Progress;
+  /** Makes its line free for others. */
+  giveWay(): void;
+  /** They have written theirs: it is drawn again below. */
+  goOn(): void;
+  stop(): void;
+}
+
+function progressBar(): StageBar {
   let stage: Stage | null = null;
   let bar: SingleBar | null = null;
   const stop = () => bar?.stop();
@@ -67,6 +83,8 @@ function progressBar(): { show: Progress; stop(): void } {
       bar = new SingleBar({
         stream: process.stderr,
         hideCursor: true,
+        // Also where nothing has moved on since it gave way.
+        forceRedraw: true,
         format:
           total === null
             ? `${now}: {value}`
@@ -77,5 +95,8 @@ function progressBar(): { show: Progress; stop(): void } {
     if (bar !== null && done > bar.getTotal()) bar.setTotal(done);
     bar?.update(done);
   };
-  return { show, stop };
+  const write = (text: string) => {
+    if (bar !== null) process.stderr.write(text);
+  };
+  return { show, stop, giveWay: () => write(CLEAR_LINE), goOn: () => write(SAVE_CURSOR) };
 }
