@@ -4,14 +4,20 @@
  * together with those of transactions whose spans overlap.
  */
 import type { Database, Transaction } from "../database/connection.ts";
-import { snapshot } from "../database/snapshot.ts";
 import type { Source } from "../event/event.ts";
 import { EARLIEST, formatInstant, type Instant } from "../event/instant.ts";
 import type { Report } from "./fault.ts";
 import { type ArrivalCount, countArrivals, nextStoredByAudit, type StoredByAudit } from "./queries.ts";
+import { unhurried } from "./unhurried.ts";
 
-/** Entries of one snapshot. */
-const ENTRIES_A_PORTION = 20_000;
+/** How much one snapshot takes: so many entries, which tell of so many items. */
+export interface PortionSize {
+  readonly entries: number;
+  readonly items: number;
+}
+
+/** The items are what is counted: of full batches that is five hundred entries, of single events all of them. */
+const USUAL: PortionSize = { entries: 20_000, items: 500_000 };
 /** Longer than any transaction's positions reach: what began before can't arrive after that. Microseconds. */
 const LONGEST_SPAN = 100_000n;
 
@@ -26,28 +32,31 @@ interface Cluster {
 /**
  * Checks the number of events that each span's entries say they stored, by source, and of dead letters.
  * @param onProgress called after each portion with the number of entries checked so far
- * @param portionEntries entries of one snapshot; more where spans overlap further
+ * @param size more is taken at once where spans overlap further
  * @returns the number of entries checked
  */
 export async function checkAudit(
   db: Database,
   report: Report,
   onProgress: (entries: number) => void,
-  portionEntries = ENTRIES_A_PORTION,
+  size = USUAL,
 ): Promise<number> {
   let from: Instant | null = null;
   let checked = 0;
-  let limit = portionEntries;
+  let limit = size;
   for (;;) {
     const begin: Instant | null = from;
     const most = limit;
-    const portion: Portion = await snapshot(db, (tx) => checkPortion(tx, begin, most, report));
+    const portion: Portion = await unhurried(db, (tx) => checkPortion(tx, begin, most, report));
     checked += portion.entries;
     onProgress(checked);
     if (portion.next === null) return checked;
     // So many transactions without a gap between them: look at more at once.
-    if (portion.entries === 0) limit *= 2;
-    else from = portion.next;
+    if (portion.entries === 0) limit = { entries: limit.entries * 2, items: limit.items * 2 };
+    else {
+      from = portion.next;
+      limit = size;
+    }
   }
 }
 
@@ -63,15 +72,17 @@ interface Portion {
 async function checkPortion(
   tx: Transaction,
   begin: Instant | null,
-  limit: number,
+  limit: PortionSize,
   report: Report,
 ): Promise<Portion> {
   // What another portion's snapshot did not show yet may reach into this one: look a little earlier.
   const from = begin === null ? null : ((begin - LONGEST_SPAN) as Instant);
-  const entries = await nextStoredByAudit(tx, from, limit);
+  const read = await nextStoredByAudit(tx, from, limit.entries);
+  const entries = read.slice(0, howManyWithin(read, limit.items));
   const clusters = clustersOf(entries).filter(({ end }) => begin === null || end > begin);
-  // The last one of a full page may go on in the next.
-  const next = entries.length < limit ? null : (clusters.pop()?.start ?? begin);
+  // The last one of a full portion may go on in the next.
+  const last = read.length < limit.entries && entries.length === read.length;
+  const next = last ? null : (clusters.pop()?.start ?? begin);
   if (next === null && clusters.length === 0 && begin === null)
     clusters.push({ start: EARLIEST, end: EARLIEST, entries: [] });
   if (clusters.length > 0) {
@@ -82,6 +93,16 @@ async function checkPortion(
       compare(cluster, ofSpan(events, at), ofSpan(letters, at), report);
   }
   return { next, entries: clusters.reduce((sum, cluster) => sum + cluster.entries.length, 0) };
+}
+
+/** How many of the first entries tell of no more items than that together; one at least. */
+function howManyWithin(entries: readonly StoredByAudit[], most: number): number {
+  let items = 0;
+  for (const [at, entry] of entries.entries()) {
+    items += entry.items;
+    if (items > most) return Math.max(1, at);
+  }
+  return entries.length;
 }
 
 /** Entries in order of their instants, those together whose spans overlap. */

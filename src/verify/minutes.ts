@@ -2,7 +2,6 @@
 import type { ProjectPair } from "../access/callers.ts";
 import type { Database, Queryable } from "../database/connection.ts";
 import { faultOf, sqlStateOf } from "../database/faults.ts";
-import { snapshot } from "../database/snapshot.ts";
 import { EARLIEST, type Instant, LATEST } from "../event/instant.ts";
 import { Problem } from "../problem.ts";
 import { compareKeys, pagesOfHistories } from "../projection/histories.ts";
@@ -12,6 +11,7 @@ import { resourcesEverOf } from "../projects/summary-queries.ts";
 import { Folding, type Interval } from "../timeline/fold.ts";
 import type { Report } from "./fault.ts";
 import { cloudsOfProject, nextProjectId, snapshotInstant } from "./queries.ts";
+import { unhurried } from "./unhurried.ts";
 
 const MICROS_A_MINUTE = 60_000_000n;
 const ALWAYS = { from: EARLIEST, to: LATEST };
@@ -44,18 +44,17 @@ export async function checkMinutes(
 ): Promise<ProjectsChecked> {
   let projects = 0;
   let tooLong = 0;
-  for (
-    let projectId = await nextProjectId(db, "");
-    projectId !== null;
-    projectId = await nextProjectId(db, projectId)
-  ) {
-    for (const cloud of await cloudsOfProject(db, projectId)) {
+  for (let after = ""; ; ) {
+    const begin = after;
+    const projectId = await unhurried(db, (tx) => nextProjectId(tx, begin));
+    if (projectId === null) return { projects, tooLong };
+    after = projectId;
+    for (const cloud of await unhurried(db, (tx) => cloudsOfProject(tx, projectId))) {
       if (await summable(db, { cloud, projectId }, report, summary)) projects++;
       else tooLong++;
       onProgress(projects + tooLong);
     }
   }
-  return { projects, tooLong };
 }
 
 function projectPath({ cloud, projectId }: ProjectPair): string {
@@ -70,7 +69,7 @@ async function summable(
   summary: Summarize,
 ): Promise<boolean> {
   try {
-    return await snapshot(db, (tx) => checkProject(tx, pair, report, summary));
+    return await unhurried(db, (tx) => checkProject(tx, pair, report, summary));
   } catch (error) {
     // What was written past every check (an infinite instant) makes the statements themselves fail.
     const fault = faultOf(error);

@@ -1,6 +1,5 @@
 /** Rows against histories: a portion of the resources at a time, each as of one moment. */
 import type { Database, Transaction } from "../database/connection.ts";
-import { snapshot } from "../database/snapshot.ts";
 import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant } from "../event/instant.ts";
 import { canonicalJson } from "../event/json-text.ts";
@@ -17,6 +16,7 @@ import {
   nextRowKeys,
   readRows,
 } from "./queries.ts";
+import { unhurried } from "./unhurried.ts";
 
 /** Resources of one snapshot: it is soon over, so that it holds up no vacuum. */
 const RESOURCES_A_PORTION = 500;
@@ -44,7 +44,7 @@ export async function checkResources(
   let events = 0;
   for (;;) {
     const from: ResourceKey = after;
-    const portion = await snapshot(db, async (tx) => {
+    const portion = await unhurried(db, async (tx) => {
       const next = await nextPortion(tx, from);
       return next === null
         ? null

@@ -8,6 +8,7 @@ import type { Report } from "./fault.ts";
 import { checkMinutes } from "./minutes.ts";
 import { estimate } from "./queries.ts";
 import { checkResources } from "./resources.ts";
+import { unhurried } from "./unhurried.ts";
 
 /** What the checker is at. */
 export type Stage = "resources" | "projects" | "audit entries";
@@ -41,7 +42,7 @@ export async function verify(
     faults++;
     report(fault);
   };
-  const { resources, entries } = await estimate(db);
+  const { resources, entries } = await unhurried(db, estimate);
   const rows = await checkResources(db, counting, (done) => onProgress("resources", done, resources));
   const sums = await checkMinutes(db, counting, (done) => onProgress("projects", done, null));
   const auditEntries = await checkAudit(db, counting, (done) => onProgress("audit entries", done, entries));

@@ -1,11 +1,14 @@
 /** Every kind of damage is found and named; a sound database passes, also while it is written to. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Database } from "../../src/database/connection.ts";
+import { openPool } from "../../src/database/pool.ts";
 import { retryLetters } from "../../src/dead-letters/retry.ts";
 import { rebuild } from "../../src/projection/rebuild.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { checkAudit } from "../../src/verify/audit.ts";
 import type { Fault } from "../../src/verify/fault.ts";
 import { checkMinutes } from "../../src/verify/minutes.ts";
+import { checkResources } from "../../src/verify/resources.ts";
 import { type Verified, verify } from "../../src/verify/verify.ts";
 import { eventText, generateHistory, randomFrom, seedOfRun, shuffle } from "../ingest/history-generator.ts";
 import { itemText, payloadText } from "../ingest/items.ts";
@@ -316,19 +319,47 @@ test("a summary that counts otherwise", async () => {
   ]);
 });
 
-test("portions of few entries come to the same", async () => {
+test.each([
+  [{ entries: 3, items: 1_000_000 }],
+  [{ entries: 1_000, items: 60 }],
+  [{ entries: 1_000, items: 1 }],
+])("portions of %p come to the same", async (size) => {
   const faults: Fault[] = [];
+  const progress: number[] = [];
   const [entries]: { n: number }[] =
     await database.db`SELECT count(*)::int AS n FROM audit_log WHERE action <> 'projection.rebuild'`;
-  expect(
-    await checkAudit(
-      database.db,
-      (fault) => faults.push(fault),
-      () => {},
-      3,
-    ),
-  ).toBe(entries?.n ?? -1);
+  const checked = await checkAudit(
+    database.db,
+    (fault) => faults.push(fault),
+    (done) => progress.push(done),
+    size,
+  );
+  expect(checked).toBe(entries?.n ?? -1);
+  expect(progress.length).toBeGreaterThan(5);
   expect(faults).toEqual([]);
+});
+
+describe("a statement that takes longer than a request's may", () => {
+  const nobody = () => {};
+  const stages: [string, string, (db: Database) => Promise<unknown>][] = [
+    ["audit_log", "the estimate", (db) => verify(db, nobody)],
+    ["events", "resources", (db) => checkResources(db, nobody, nobody)],
+    ["events", "projects", (db) => checkMinutes(db, nobody, nobody)],
+    ["rejected_events", "audit entries", (db) => checkAudit(db, nobody, nobody)],
+  ];
+  test.each(stages)("on %s: %s", async (table, _, stage) => {
+    const db = openPool(database.target, { maxConnections: 1, statementTimeoutMs: 500 });
+    const locked = Promise.withResolvers<void>();
+    const holding = database.db.begin(async (tx) => {
+      await tx.unsafe(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
+      locked.resolve();
+      await Bun.sleep(1_500);
+    });
+    await locked.promise;
+    await stage(db);
+    await holding;
+    await db.close({ timeout: 0 });
+  });
 });
 
 test("beside running ingest nothing looks like a fault", async () => {
