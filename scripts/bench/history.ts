@@ -55,7 +55,7 @@ export function loadedResource({ seed, eventsEach }: RecordShape, n: number): Lo
   const slice = Math.floor(n / RESOURCES_A_SLICE);
   return {
     resourceType: TYPES[n % TYPES.length] ?? TYPES[0],
-    resourceId: `r-${createHash("md5").update(String(n)).digest("hex")}`,
+    resourceId: createHash("md5").update(String(n)).digest("hex"),
     projectId: projectOf(n),
     bornMicros: START + slice * SLICE_MICROS + spread(seed, n, SLICE_MICROS / 2),
     stepMicros: Math.floor(SLICE_MICROS / 2 / eventsEach),
@@ -73,7 +73,7 @@ export async function addSlices(
   if (to > SLICES) throw new Error(`the year has room for ${SLICES} slices`);
   if (to <= from) return;
   // Sorting once is cheaper than millions of searches; so few more are not worth building everything anew.
-  const anew = to > 2 * from;
+  const anew = to >= 2 * from;
   const indexes = anew ? await dropIndexes(db) : [];
   for (let slice = from; slice < to; slice++) {
     await db.begin(async (tx) => {
@@ -119,7 +119,7 @@ async function addSlice(tx: Transaction, { seed, eventsEach }: RecordShape, slic
   const last = eventsEach - 1;
   await tx.unsafe(`
     CREATE TEMP TABLE slice ON COMMIT DROP AS
-    SELECT i, n, (ARRAY['${TYPES.join("','")}'])[1 + i % ${TYPES.length}] AS type, 'r-' || md5(i::text) AS id,
+    SELECT i, n, (ARRAY['${TYPES.join("','")}'])[1 + i % ${TYPES.length}] AS type, md5(i::text) AS id,
            CASE WHEN i % 100 < 8 THEN '${LARGE_PROJECT}' ELSE 'project-' || i % ${PROJECTS} END AS project,
            md5(i || ' ' || n) AS event_id,
            timestamptz 'epoch' + (${START + slice * SLICE_MICROS} + ${spreadSql(seed, "i", SLICE_MICROS / 2)}

@@ -24,7 +24,9 @@ const TUNING = {
   max_wal_size: "2GB",
   min_wal_size: "128MB",
   checkpoint_timeout: "15min",
-  wal_compression: "on",
+  // This build has pglz alone: over large indexes of random ids, where each batch brings hundreds of whole pages into
+  // the log, it takes more time than to write them as they are (docs/performance.md).
+  wal_compression: "off",
   random_page_cost: "1.1",
   // One machine, one program: nothing to parallelise for, and the workers would cost connections' memory.
   max_parallel_workers_per_gather: "1",
@@ -33,8 +35,8 @@ const TUNING = {
 } as const;
 
 /**
- * What depends on the machine. Below its indexes' size the server's own memory decides what a batch costs: a page that is
- * needed and not there puts another one out, and that one may have to wait for the log.
+ * What depends on the machine: how much of a large record's indexes and rows is found in the server's own memory
+ * (docs/performance.md).
  * @param bytes the memory that this process may use
  */
 export function memorySettings(bytes: number): Record<"shared_buffers" | "effective_cache_size", string> {
