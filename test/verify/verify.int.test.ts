@@ -314,7 +314,7 @@ test("a summary that counts otherwise", async () => {
   expect(faults).toEqual([
     {
       where: "project os-1/p1",
-      what: "its summary says 2881 minutes of instance, and its resources' intervals are 2880",
+      what: "its summary says 2881 minutes of instance, and its resources' events come to 2880",
     },
   ]);
 });
