@@ -25,6 +25,12 @@ function statOf(pid: number): number[] {
   }
 }
 
+function childrenOf(pid: number): number[] {
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((child) => statOf(child)[0] === pid);
+}
+
 /** CPU seconds of a process, and of the children it has waited for. */
 export function cpuSeconds(pid: number): number {
   const [, , , , , , , , , , user = 0, system = 0, childUser = 0, childSystem = 0] = statOf(pid);
@@ -33,12 +39,14 @@ export function cpuSeconds(pid: number): number {
 
 /** The same of a process with all its children, living ones too. */
 export function cpuSecondsWithChildren(pid: number): number {
-  let sum = cpuSeconds(pid);
-  for (const name of readdirSync("/proc")) {
-    const child = Number(name);
-    if (Number.isInteger(child) && statOf(child)[0] === pid) sum += cpuSeconds(child);
-  }
-  return sum;
+  return childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), cpuSeconds(pid));
+}
+
+/** What a process and all that descend from it hold in memory, in MB (10^6 bytes); what several share counts once. */
+export function familyMegabytes(pid: number): number {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  const own = (Number(/^Pss:\s*(\d+)/m.exec(rollup)?.[1]) * 1024) / 1e6;
+  return childrenOf(pid).reduce((sum, child) => sum + familyMegabytes(child), own);
 }
 
 /** Resident memory of a process in MB (10^6 bytes): now, and the most it ever was. */

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { fixed, markdownTable, spread } from "./figures.ts";
-import { machineLine, residentMegabytes } from "./machine.ts";
+import { familyMegabytes, machineLine, residentMegabytes } from "./machine.ts";
 
 /** Memory is looked at when the start is this long over. */
 const IDLE_MS = 10_000;
@@ -50,6 +50,7 @@ export async function benchStart(executable: string, args: readonly string[]): P
   const first: number[] = [];
   const later: number[] = [];
   const idle: number[] = [];
+  const family: number[] = [];
   for (let repeat = 0; repeat < options.repeats; repeat++) {
     const place = mkdtempSync(join(options.dir, "tally-bench-"));
     // As root, Tally's database runs as another user, who must get in.
@@ -61,6 +62,7 @@ export async function benchStart(executable: string, args: readonly string[]): P
         if (times === later) {
           await Bun.sleep(IDLE_MS);
           idle.push(residentMegabytes(child.pid).now);
+          family.push(familyMegabytes(child.pid));
         }
         child.kill("SIGTERM");
         await child.exited;
@@ -78,6 +80,7 @@ export async function benchStart(executable: string, args: readonly string[]): P
         ["first start until ready, s", spread(first, fixed(2)), "under 5"],
         ["later start until ready, s", spread(later, fixed(2)), "under 1"],
         [`resident memory, idle for ${IDLE_MS / 1000} s, MB`, spread(idle, fixed(0)), "under 150"],
+        ["the same with its PostgreSQL, what they share counted once, MB", spread(family, fixed(0)), ""],
       ],
     ),
   );
