@@ -5,8 +5,10 @@
  */
 import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseInstant } from "../../src/event/instant.ts";
 import type { Drill, Plan, Rig } from "./drill.ts";
 import { must } from "./drill.ts";
+import type { Clients } from "./rig/clients.ts";
 import { onStage, type Stage, working } from "./rig/outage.ts";
 
 const ARCHITECTURE = process.arch === "arm64" ? "aarch64" : "x86_64";
@@ -26,9 +28,52 @@ async function databaseOffset({ admin }: Stage): Promise<number> {
   return (row?.at ?? 0) - Date.now() / 1000;
 }
 
-function matches(offset: string, seconds: number): boolean {
+/** How far Tally's clock is from ours, in seconds, by the line that it logs of a request. */
+async function tallyOffset({ tally }: Stage): Promise<number> {
+  const logged = tally.log.length;
+  await tally.readiness();
+  const [, at = ""] = /"timestamp":"([^"]+)"/.exec(tally.log.slice(logged)) ?? [];
+  return (Date.parse(at) - Date.now()) / 1000;
+}
+
+/** @throws {Error} unless the clock is where it was set */
+function mustMatch(whose: string, seconds: number, offset: string): void {
   const expected = { "+1d": 86_400, "-1d": -86_400 }[offset] ?? 0;
-  return Math.abs(seconds - expected) < HALF_A_DAY_S;
+  must(
+    Math.abs(seconds - expected) < HALF_A_DAY_S,
+    `the clock of ${whose} was set to ${offset}, and is off by ${seconds} s`,
+  );
+}
+
+/** The timestamps of a batch by the ids of its events, as they were sent. */
+function timestampsSent(clients: Clients, number: number): Map<string, string> {
+  const items: { event_id: string; timestamp: string }[] = JSON.parse(clients.workload.batch(number).body);
+  return new Map(items.map(({ event_id, timestamp }) => [event_id, timestamp]));
+}
+
+/** Instants are stored as they were sent, and answered in UTC, whatever the time zones. */
+async function mustKeepInstants({ tally, clients, admin }: Stage): Promise<void> {
+  const reader = await tally.readToken();
+  const answer = await fetch(`${tally.url}/api/v1/events?limit=100`, {
+    headers: { authorization: `Bearer ${reader}` },
+  });
+  const text = await answer.text();
+  const { items }: { items: { event_id: string; timestamp: string }[] } = JSON.parse(text);
+  must(items.length === 100, `not a page of events: ${text.slice(0, 300)}`);
+  for (const { event_id: id, timestamp } of items) {
+    must(timestamp.endsWith("Z"), `not an instant in UTC: ${timestamp}`);
+    const sent = timestampsSent(clients, Number(id.split(":")[1])).get(id) ?? "";
+    must(
+      parseInstant(timestamp) === parseInstant(sent),
+      `event ${id} was sent with ${sent}, and is answered with ${timestamp}`,
+    );
+    const [row]: { micros: string }[] = await admin`
+      SELECT (extract(epoch FROM timestamp) * 1000000)::bigint::text AS micros FROM events WHERE event_id = ${id}`;
+    must(
+      row?.micros === String(parseInstant(sent)),
+      `event ${id} was sent with ${sent}, and is stored at ${row?.micros} µs`,
+    );
+  }
 }
 
 async function run(rig: Rig, plan: Plan) {
@@ -50,28 +95,22 @@ async function run(rig: Rig, plan: Plan) {
     postgres: { env: faked(databaseClock), settings: { timezone: "Asia/Kathmandu" } },
   };
   const { acknowledged, stored, unavailable } = await onStage(rig, plan, options, async (stage) => {
+    let before = "+0";
     for (let round = 1; round <= plan.rounds; round++) {
       for (const offset of JUMPS) {
         // One clock and then the other: for a moment they are a day apart.
-        for (const file of [databaseClock, tallyClock]) {
-          set(file, offset);
-          await working(stage.clients);
-        }
-        const seconds = await databaseOffset(stage);
-        must(
-          matches(offset, seconds),
-          `the database's clock did not jump by ${offset}: it is off by ${seconds} s`,
-        );
+        set(databaseClock, offset);
+        await working(stage.clients);
+        mustMatch("the database", await databaseOffset(stage), offset);
+        mustMatch("Tally", await tallyOffset(stage), before);
+        set(tallyClock, offset);
+        await working(stage.clients);
+        mustMatch("Tally", await tallyOffset(stage), offset);
+        before = offset;
       }
     }
     must((await stage.tally.readiness()) === 200, "it is not ready afterwards");
-    // Instants are answered in UTC, whatever the time zones.
-    const reader = await stage.tally.readToken();
-    const answer = await fetch(`${stage.tally.url}/api/v1/events?limit=1`, {
-      headers: { authorization: `Bearer ${reader}` },
-    });
-    const text = await answer.text();
-    must(/"timestamp": ?"2026-03-[^"]*Z"/.test(text), `not an instant in UTC: ${text.slice(0, 300)}`);
+    await mustKeepInstants(stage);
     set(databaseClock, "+0");
     set(tallyClock, "+0");
   });
