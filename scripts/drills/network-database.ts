@@ -5,12 +5,21 @@ import { CLIENTS } from "./rig/clients.ts";
 import { cutting } from "./rig/cutting.ts";
 import { answersOf, onStage, working } from "./rig/outage.ts";
 import { FaultyNetwork } from "./rig/proxy.ts";
-import { latency, narrow, type Trouble, throughAll } from "./rig/troubles.ts";
+import { latency, narrow, type Slow, type Trouble, throughAll } from "./rig/troubles.ts";
 
 /** The simple query that ends a transaction, as it stands in the stream. */
 const COMMIT = /COMMIT\0/;
 /** A request waits for its transaction's statements and the sign of life; nothing of it takes longer. */
 const HANG_MS = 90_000;
+/**
+ * A transaction is of several statements, and batches that share resources wait for each other: at most 60 s in a
+ * statement (src/database/pool.ts), and some round trips before and after it. No client may be kept longer, 503 or not.
+ */
+const SOME_ROUND_TRIPS: Slow = {
+  longMs: 60_000,
+  long: { leastMs: 2_000, mostMs: 75_000 },
+  short: { leastMs: 100, mostMs: 20_000 },
+};
 
 const TROUBLES: Readonly<Record<string, Trouble>> = {
   "before commit": (network, stage, plan) =>
@@ -25,8 +34,8 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     cutting(network, stage, plan, (chunk, way) =>
       way === "up" && chunk.byteLength > 1_000 ? "cut in half" : "pass",
     ),
-  "2 s latency": latency(60_000),
-  "10 KB/s": narrow(60_000),
+  latency: latency(SOME_ROUND_TRIPS),
+  "a narrow line": narrow(SOME_ROUND_TRIPS),
   "black hole": async (network, { clients, tally }, plan) => {
     network.swallowing = true;
     const from = performance.now();
