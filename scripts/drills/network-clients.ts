@@ -48,8 +48,11 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     const from = performance.now();
     await Bun.sleep(plan.long ? 30_000 : 1_000);
     const port = Number(new URL(tally.url).port);
-    // Clients don't tell Tally that they have gone: it must find out by itself.
-    if (plan.long) await until("Tally gives every connection up", HALF_OPEN_MS, () => standing(port) === 0);
+    if (plan.long) {
+      must(standing(port) > 0, "no connection to Tally stands");
+      // Clients don't tell Tally that they have gone: it must find out by itself.
+      await until("Tally gives every connection up", HALF_OPEN_MS, () => standing(port) === 0);
+    }
     must((await tally.readiness()) === 200, "it is not ready");
     const lasted = performance.now() - from;
     network.swallowing = false;
