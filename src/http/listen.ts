@@ -14,7 +14,10 @@ export interface Listening {
   stop(graceSeconds?: number): Promise<void>;
 }
 
-/** Idle connections, and bodies that stop coming, are dropped after this long, in seconds. */
+/**
+ * In seconds, what the server's timeouts are until a request sets its own (envelope.ts). What has sent no whole head is
+ * ended by Bun after ten seconds, whatever stands here.
+ */
 const IDLE_TIMEOUT_S = 60;
 /** How long sent answers may take to leave after the last handler ended, in milliseconds. */
 const FLUSH_MS = 500;
