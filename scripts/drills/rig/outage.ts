@@ -62,10 +62,14 @@ export async function onStage<T>(
     const unavailable = clients.answers.filter((answer) => answer.outcome === "unavailable").length;
     return { outcome, ...proof, unavailable };
   } finally {
+    // What the clients met is told by `finish`; here, whatever goes wrong, nothing may be left running.
     await clients?.abandon().catch(() => {});
-    await tally?.stop();
-    await admin.close({ timeout: 0 });
-    await postgres.stop("immediate");
+    try {
+      await tally?.stop();
+    } finally {
+      await admin.close({ timeout: 0 });
+      await postgres.stop("immediate");
+    }
   }
 }
 

@@ -66,7 +66,12 @@ export class Tally {
   /** Makes one, starts it, and waits until it is ready. */
   static async start(rig: Rig, options: TallyOptions = {}): Promise<Tally> {
     const tally = await Tally.prepare(rig, options);
-    await tally.start();
+    try {
+      await tally.start();
+    } catch (error) {
+      await tally.kill();
+      throw error;
+    }
     return tally;
   }
 
