@@ -1,5 +1,6 @@
 /** Answers that a reader may already have: `ETag` and `If-None-Match` (RFC 9110, 8.8.3 and 13.1.2). */
 import { createHash } from "node:crypto";
+import { jsonAnswer } from "./json.ts";
 
 /** What an operation with tags says of them in the document: spread it into its answers' 200 and 304. */
 export const ETAG_HEADER = {
@@ -13,20 +14,14 @@ export const NOT_MODIFIED = {
 };
 
 /**
- * The answer with its strong ETag, made from the bytes of its body: equal bytes, equal tag. Where the request's
+ * JSON text as an answer with its strong ETag, made from its bytes: equal bytes, equal tag. Where the request's
  * `If-None-Match` names that tag, or `*`, it is a 304 without a body instead.
- * @param answer a 200 of text.
  */
-export async function tagged(request: Request, answer: Response): Promise<Response> {
-  const body = await answer.text();
-  const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`;
-  const headers = new Headers(answer.headers);
-  headers.set("etag", etag);
-  if (holds(request.headers.get("if-none-match"), etag)) {
-    headers.delete("content-type");
-    return new Response(null, { status: 304, headers });
-  }
-  return new Response(body, { status: answer.status, headers });
+export function taggedAnswer(request: Request, text: string): Response {
+  const etag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 27)}"`;
+  if (holds(request.headers.get("if-none-match"), etag))
+    return new Response(null, { status: 304, headers: { etag } });
+  return jsonAnswer(text, { headers: { etag } });
 }
 
 /** One tag of a list. A weak one names the same bytes: `If-None-Match` compares weakly. */

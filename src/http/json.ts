@@ -12,10 +12,15 @@ export function jsonAnswer(
 }
 
 /**
- * One page of a list: `{"items":[…],"next_cursor":…}`.
+ * The text of one page of a list: `{"items":[…],"next_cursor":…}`.
  * @param items their JSON texts, a comma between each two.
  * @param next the cursor of the next page; null at the end.
  */
+export function pageText(items: string, next: string | null): string {
+  return `{"items":[${items}],"next_cursor":${JSON.stringify(next)}}`;
+}
+
+/** The same as an answer. */
 export function pageAnswer(items: string, next: string | null): Response {
-  return jsonAnswer(`{"items":[${items}],"next_cursor":${JSON.stringify(next)}}`);
+  return jsonAnswer(pageText(items, next));
 }

@@ -3,8 +3,8 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller, inScope } from "../access/callers.ts";
 import { snapshot } from "../database/snapshot.ts";
-import { ETAG_HEADER, NOT_MODIFIED, tagged } from "../http/etag.ts";
-import { jsonAnswer, pageAnswer } from "../http/json.ts";
+import { ETAG_HEADER, NOT_MODIFIED, taggedAnswer } from "../http/etag.ts";
+import { jsonAnswer, pageText } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import { after, encodeCursor, positionOf } from "../http/page.ts";
 import { cursorParam, idParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
@@ -139,7 +139,7 @@ export function projectRoutes(services: Services) {
         };
         const page = { limit: query.limit, after: after(query.cursor, projectPosition) };
         const { items, last } = await pageOfProjects(db, filter, page);
-        return await tagged(request, pageAnswer(items, last && projectCursor(last)));
+        return taggedAnswer(request, pageText(items, last && projectCursor(last)));
       },
       listProjects.hook,
     )
@@ -164,7 +164,7 @@ export function projectRoutes(services: Services) {
         const { id } = getProject.readParams(request);
         const project = await findProject(db, id);
         if (project === null) throw new Problem("not_found");
-        return await tagged(request, jsonAnswer(projectJson(project)));
+        return taggedAnswer(request, projectJson(project));
       },
       getProject.hook,
     )

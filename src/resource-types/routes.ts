@@ -5,8 +5,8 @@ import { apiCaller } from "../access/callers.ts";
 import { VIRTUAL_PLATFORMS } from "../event/bounds.ts";
 import { formatInstant } from "../event/instant.ts";
 import { memberText } from "../event/json-text.ts";
-import { ETAG_HEADER, NOT_MODIFIED, tagged } from "../http/etag.ts";
-import { jsonAnswer, pageAnswer } from "../http/json.ts";
+import { ETAG_HEADER, NOT_MODIFIED, taggedAnswer } from "../http/etag.ts";
+import { jsonAnswer, pageText } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
 import { textParam } from "../http/parameters.ts";
 import { refusal } from "../http/refusal.ts";
@@ -94,7 +94,7 @@ export function resourceTypeRoutes(services: Services) {
       async ({ request }) => {
         await apiCaller(services, request, "project");
         listResourceTypes.readQuery(request);
-        return await tagged(request, pageAnswer((await listTypes(db)).map(typeJson).join(","), null));
+        return taggedAnswer(request, pageText((await listTypes(db)).map(typeJson).join(","), null));
       },
       listResourceTypes.hook,
     )
@@ -105,7 +105,7 @@ export function resourceTypeRoutes(services: Services) {
         const { platform, resource_type } = getResourceType.readParams(request);
         const found = await findType(db, { platform, resourceType: resource_type });
         if (found === null) throw new Problem("not_found");
-        return await tagged(request, jsonAnswer(typeJson(found)));
+        return taggedAnswer(request, typeJson(found));
       },
       getResourceType.hook,
     )
