@@ -6,7 +6,7 @@ import { must, thinkMs, within } from "./drill.ts";
 import { Clients } from "./rig/clients.ts";
 import { HOSTILITIES, PATIENT } from "./rig/hostilities.ts";
 import { answersOf, working } from "./rig/outage.ts";
-import { prove } from "./rig/proof.ts";
+import { proveOn } from "./rig/proof.ts";
 import { between } from "./rig/random.ts";
 import { Tally } from "./rig/tally.ts";
 import { Workload } from "./rig/workload.ts";
@@ -93,18 +93,13 @@ async function beside(
   must(most < before + MEMORY_MB, `memory went from ${before.toFixed(0)} to ${most.toFixed(0)} MB`);
   must((await tally.readiness()) === 200, "it is not ready afterwards");
   await clients.finish();
-  const db = tally.embedded();
-  try {
-    const { acknowledged, stored } = await prove(db, clients);
-    return {
-      ...told,
-      "memory before and at most (MB)": `${before.toFixed(0)}, ${most.toFixed(0)}`,
-      "events acknowledged": acknowledged,
-      "events stored": stored,
-    };
-  } finally {
-    await db.close({ timeout: 0 });
-  }
+  const { acknowledged, stored } = await proveOn(tally, clients);
+  return {
+    ...told,
+    "memory before and at most (MB)": `${before.toFixed(0)}, ${most.toFixed(0)}`,
+    "events acknowledged": acknowledged,
+    "events stored": stored,
+  };
 }
 
 export const hostileClients: Drill = {

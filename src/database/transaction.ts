@@ -18,18 +18,15 @@ const FIRST_PAUSE_MS = 10;
  * is one thing less that could overtake it. Between senders whose batches share many new resources it happens often.
  */
 export async function transaction<T>(db: Database, work: (tx: Transaction) => Promise<T>): Promise<T> {
-  let overtakings = 0;
-  for (let attempt = 1; ; attempt++) {
+  for (let attempt = 1, overtakings = 0; ; ) {
     try {
       return await (isPooled(db) ? onBorrowedServer(db, work) : db.begin(work));
     } catch (error) {
-      if (error instanceof Overtaken && ++overtakings <= OVERTAKINGS) {
-        attempt--;
-        continue;
-      }
+      if (error instanceof Overtaken && ++overtakings <= OVERTAKINGS) continue;
       if (attempt >= ATTEMPTS || faultOf(error) !== "retry") throw error;
       // The pause is random so that two that collided don't collide again in step.
       await Bun.sleep(Math.random() * FIRST_PAUSE_MS * 2 ** (attempt - 1));
+      attempt++;
     }
   }
 }

@@ -10,18 +10,21 @@ export type Trouble = (network: FaultyNetwork, stage: Stage, plan: Plan) => Prom
 /** How long a trouble lasts at least in a short drill, in milliseconds. */
 const SHORT_MS = 1_500;
 
-/** A network that is slow for a while. */
+/** How slow it is, and what follows from that for one request. */
+export interface Slow {
+  /** How long it lasts in a long drill, in milliseconds. */
+  readonly longMs: number;
+  /** What a request must wait for at least and at most, in milliseconds: in a long drill, and in a short one. */
+  readonly long: { readonly leastMs: number; readonly mostMs: number };
+  readonly short: { readonly leastMs: number; readonly mostMs: number };
+}
+
+/** What makes a network slow. */
 interface Slowness {
   /** How slow it is, in words. */
   readonly what: string;
-  /** How long it lasts at least, in milliseconds; work that was begun under it must get through while it does. */
-  readonly lastsMs: number;
   readonly begin: (network: FaultyNetwork) => void;
   readonly end: (network: FaultyNetwork) => void;
-  /** No answer can come sooner, or the network was not slow. */
-  readonly leastMs: number;
-  /** None may take longer. */
-  readonly mostMs: number;
 }
 
 /** Requests that were begun after `from` and are acknowledged. */
@@ -31,10 +34,12 @@ function begunAndDone({ clients }: Stage, from: number): Answered[] {
     .filter(({ outcome, at, milliseconds }) => outcome === "acknowledged" && at - milliseconds >= from);
 }
 
-/** Work goes on under it, as slowly as it must and no slower, and after it. */
-function slowness(how: (plan: Plan) => Slowness): Trouble {
-  return async (network, stage, plan) => {
-    const { what, lastsMs, begin, end, leastMs, mostMs } = how(plan);
+/** Work that is begun under it gets through while it lasts, as slowly as it must and no slower; and it goes on after it. */
+function slowness(slow: Slow, how: (long: boolean) => Slowness): Trouble {
+  return async (network, stage, { long }) => {
+    const { what, begin, end } = how(long);
+    const { leastMs, mostMs } = long ? slow.long : slow.short;
+    const lastsMs = long ? slow.longMs : SHORT_MS;
     begin(network);
     const from = performance.now();
     await Promise.all([
@@ -52,42 +57,29 @@ function slowness(how: (plan: Plan) => Slowness): Trouble {
   };
 }
 
-/** How slow it is, and what follows from that for one request. */
-export interface Slow {
-  /** How long it lasts in a long drill, in milliseconds. */
-  readonly longMs: number;
-  /** What a request must wait for at least and at most, in milliseconds: in a long drill, and in a short one. */
-  readonly long: { readonly leastMs: number; readonly mostMs: number };
-  readonly short: { readonly leastMs: number; readonly mostMs: number };
-}
-
 /** A round trip takes two seconds, one each way; a tenth of that in a short drill. */
 export function latency(slow: Slow): Trouble {
-  return slowness(({ long }) => ({
+  return slowness(slow, (long) => ({
     what: long ? "2 s" : "200 ms",
-    lastsMs: long ? slow.longMs : SHORT_MS,
     begin: (network) => {
       network.latencyMs = long ? 1_000 : 100;
     },
     end: (network) => {
       network.latencyMs = 0;
     },
-    ...(long ? slow.long : slow.short),
   }));
 }
 
 /** Ten kilobytes a second; ten times that in a short drill. */
 export function narrow(slow: Slow): Trouble {
-  return slowness(({ long }) => ({
+  return slowness(slow, (long) => ({
     what: long ? "10 KB/s" : "100 KB/s",
-    lastsMs: long ? slow.longMs : SHORT_MS,
     begin: (network) => {
       network.bytesPerSecond = long ? 10_000 : 100_000;
     },
     end: (network) => {
       network.bytesPerSecond = null;
     },
-    ...(long ? slow.long : slow.short),
   }));
 }
 
