@@ -242,6 +242,9 @@ function find(entry: Variable<unknown>, env: Environment, faults: string[]): Fou
   return { text: null, source: "default" };
 }
 
+/** A suffix that the setting hasn't got (`_FILE`), or a few slips. */
+const MOST_SLIPS = 5;
+
 /** Insertions, deletions and replacements from `a` to `b`. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
@@ -266,7 +269,9 @@ function unknownVariables(env: Environment): string[] {
       const nearest = KNOWN.reduce((best, known) =>
         distance(name, known) < distance(name, best) ? known : best,
       );
-      return `${name} is no setting of Tally: did you mean ${nearest}?`;
+      // A name that is far from all of them is no slip of the hand.
+      const meant = distance(name, nearest) <= MOST_SLIPS;
+      return `${name} is no setting of Tally: ${meant ? `did you mean ${nearest}?` : "without it, tally config lists all there are"}`;
     });
 }
 

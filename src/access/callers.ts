@@ -50,9 +50,16 @@ export interface InternalCaller {
 const OPEN = "auth-disabled";
 const RANKS = { project: 0, read_all: 1, admin: 2 } as const satisfies Record<Role, number>;
 
-function unauthorized(): Problem {
+/** What each scheme's routes take, for whoever sent something else. */
+const NEEDED = {
+  ingest: "a live ingest token (tly_i_…): tally credential create issues one",
+  api: "a live API token (tly_a_…): tally token create issues one",
+  internal: "the internal token: TALLY_REPORTING_INTERNAL_TOKEN sets it",
+} as const;
+
+function unauthorized(scheme: keyof typeof NEEDED): Problem {
   // One answer for every reason: whoever guesses learns nothing from it.
-  return new Problem("unauthorized", "a valid bearer token of the scheme that this route takes is needed", {
+  return new Problem("unauthorized", `this route takes a bearer token, ${NEEDED[scheme]}`, {
     headers: { "www-authenticate": "Bearer" },
   });
 }
@@ -73,9 +80,9 @@ function credentialsOf(db: Queryable): Lookups<Credential> {
 export async function ingestCaller(services: AccessServices, request: Request): Promise<IngestCaller> {
   if (services.settings.auth.mode === "disabled") return { actor: OPEN, scope: null };
   const token = bearerToken(request.headers.get("authorization"));
-  if (token === null || !hasFormOf("ingest", token)) throw unauthorized();
+  if (token === null || !hasFormOf("ingest", token)) throw unauthorized("ingest");
   const credential = await credentialsOf(services.db).find(tokenSha256(token));
-  if (credential === null) throw unauthorized();
+  if (credential === null) throw unauthorized("ingest");
   return {
     actor: credential.id,
     scope: { platform: credential.platform, cloud: credential.cloud },
@@ -90,9 +97,9 @@ export async function ingestCaller(services: AccessServices, request: Request): 
 export async function apiCaller(services: AccessServices, request: Request, needs: Role): Promise<ApiCaller> {
   if (services.settings.auth.mode === "disabled") return { actor: OPEN, role: "admin", scope: null };
   const token = bearerToken(request.headers.get("authorization"));
-  if (token === null || !hasFormOf("api", token)) throw unauthorized();
+  if (token === null || !hasFormOf("api", token)) throw unauthorized("api");
   const found = await findApiToken(services.db, tokenSha256(token));
-  if (found === null) throw unauthorized();
+  if (found === null) throw unauthorized("api");
   if (RANKS[found.role] < RANKS[needs]) {
     throw new Problem("forbidden", `this route takes a token of role ${needs}`);
   }
@@ -106,7 +113,8 @@ export function internalCaller(services: AccessServices, request: Request): Inte
   if (mode === "disabled") return { actor: OPEN };
   const token = bearerToken(request.headers.get("authorization"));
   // No token set means that nobody may call, never that anybody may.
-  if (token === null || internalToken === null || !sameSecret(token, internalToken)) throw unauthorized();
+  if (token === null || internalToken === null || !sameSecret(token, internalToken))
+    throw unauthorized("internal");
   return { actor: "internal" };
 }
 

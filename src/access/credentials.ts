@@ -86,14 +86,17 @@ export async function issueApiToken(
       `a token stands for at most ${MAX_PROJECTS} projects, got ${projectIds.length}`,
     );
   }
-  for (const id of projectIds) checkUuid("project", id);
+  for (const id of projectIds)
+    checkUuid("project", id, ": tally project list shows the ids that tokens take");
   checkDescription(description);
   const token = newToken("api");
   const id = await transaction(db, async (tx) => {
     const known = await knownProjectIds(tx, projectIds);
     const unknown = projectIds.filter((project) => !known.has(project));
     if (unknown.length > 0) {
-      throw new CredentialRefused(`no registered project has the id ${unknown.join(", ")}`);
+      throw new CredentialRefused(
+        `no registered project has the id ${unknown.join(", ")}: tally project list shows them`,
+      );
     }
     const made = await insertApiToken(tx, { role, projectIds, description, sha256: tokenSha256(token) });
     const details = { role, project_ids: projectIds, description };
@@ -133,9 +136,9 @@ export async function revoke(
   });
 }
 
-function checkUuid(what: string, id: string): void {
+function checkUuid(what: string, id: string, hint = ""): void {
   if (!/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(id)) {
-    throw new CredentialRefused(`${what}: ${JSON.stringify(id)} is not a UUID`);
+    throw new CredentialRefused(`${what}: ${JSON.stringify(id)} is not a UUID${hint}`);
   }
 }
 

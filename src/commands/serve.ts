@@ -11,6 +11,10 @@ export function registerServe(program: Command): void {
     .description(
       "serve the API until SIGTERM or SIGINT, with the embedded PostgreSQL unless a URL names another",
     )
+    .addHelpText(
+      "after",
+      "\nEverything is set by environment variables: tally config lists them, with what is in force here. The embedded\ndatabase is in TALLY_DATA_DIR.",
+    )
     .action(async () => {
       const settings = readSettings(process.env);
       const clouds = configuredClouds(settings, process.env);

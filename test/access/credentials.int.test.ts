@@ -151,8 +151,14 @@ describe("an API token", () => {
   const unknown = "00000000-0000-4000-8000-00000000000f";
   test.each([
     [{ role: "project", projectIds: [] }, "a token of role project needs at least one --project"],
-    [{ role: "project", projectIds: [unknown] }, `no registered project has the id ${unknown}`],
-    [{ role: "project", projectIds: ["p1"] }, 'project: "p1" is not a UUID'],
+    [
+      { role: "project", projectIds: [unknown] },
+      `no registered project has the id ${unknown}: tally project list shows them`,
+    ],
+    [
+      { role: "project", projectIds: ["p1"] },
+      'project: "p1" is not a UUID: tally project list shows the ids that tokens take',
+    ],
     [
       { role: "admin", projectIds: [unknown] },
       "a token of role admin reads every project: leave --project out",

@@ -88,11 +88,28 @@ describe.each(routes)("%s %s", (method, path, body, allowed) => {
     const answer = await call(method, path, body, headers());
     expect(answer.status).toBe(401);
     expect(answer.headers.get("www-authenticate")).toBe("Bearer");
-    expect(await answer.json()).toMatchObject({ type: "urn:tally:error:unauthorized", status: 401 });
+    expect(await answer.json()).toMatchObject({
+      type: "urn:tally:error:unauthorized",
+      status: 401,
+      detail: "this route takes a bearer token, a live API token (tly_a_…): tally token create issues one",
+    });
   });
 });
 
 describe("callers", () => {
+  test.each([
+    ["ingest", "/api/v1/events", "a live ingest token (tly_i_…): tally credential create issues one"],
+    [
+      "internal",
+      "/internal/projection/rebuild",
+      "the internal token: TALLY_REPORTING_INTERNAL_TOKEN sets it",
+    ],
+  ])("whose token is of another scheme are told which one it takes: %s", async (_, path, needed) => {
+    const answer = await call("POST", path, "[]", { authorization: `Bearer ${tokens.admin}` });
+    expect(answer.status).toBe(401);
+    expect(await answer.json()).toMatchObject({ detail: `this route takes a bearer token, ${needed}` });
+  });
+
   test("the scheme's name may be in any case", async () => {
     const answer = await call("GET", "/api/v1/events", undefined, {
       authorization: `bEaReR ${tokens.admin}`,

@@ -80,6 +80,12 @@ describe("--help goes to stdout and is no refusal", () => {
   }
 });
 
+test("tally serve --help says where everything is set", async () => {
+  const { stdout } = await tally(at, "serve", "--help");
+  expect(stdout).toContain("tally config lists them");
+  expect(stdout).toContain("TALLY_DATA_DIR");
+});
+
 test("tally version", async () => {
   expect(await tally(at, "version")).toEqual({ code: 0, stdout: "0.1.0\n", stderr: "" });
 });

@@ -102,6 +102,13 @@ test("every variable is read", () => {
   });
 });
 
+test("a name that is far from every setting's isn't taken for a slip of the hand", () => {
+  expect(faults({ TALLY_PORT_OF_CALL: "1", TALLY_REPORTING_HTTP_PROT: "1" })).toEqual([
+    "TALLY_PORT_OF_CALL is no setting of Tally: without it, tally config lists all there are",
+    "TALLY_REPORTING_HTTP_PROT is no setting of Tally: did you mean TALLY_REPORTING_HTTP_PORT?",
+  ]);
+});
+
 test("all faults are told at once", () => {
   expect(
     faults({

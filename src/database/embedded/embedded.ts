@@ -163,7 +163,9 @@ async function startOurs(
   const home = await unpackPostgres(dataDir);
   handOver(account, home, statSync(home).uid !== (account?.uid ?? process.getuid?.()));
   if (!there) {
-    options.notice?.(`a new database is made in ${dataDir}`);
+    const owner =
+      account === null ? "" : `; PostgreSQL refuses to run as root, so ${account.name} owns it and runs it`;
+    options.notice?.(`a new database is made in ${dataDir}${owner}`);
     await initCluster(home, dataDir, account, options.settings);
   }
   if (await stopOrphan(cluster, target.socketDirectory))
