@@ -102,6 +102,8 @@ export async function settle(url: string): Promise<void> {
     { stdin: "ignore", stdout: "ignore", stderr: "pipe" },
   );
   if ((await child.exited) !== 0) throw new Error(`VACUUM failed: ${await child.stderr.text()}`);
+  // The kernel may still be writing what the server has handed to it.
+  if ((await Bun.spawn(["sync"]).exited) !== 0) throw new Error("sync failed");
 }
 
 /** @returns the statements that make them again. */

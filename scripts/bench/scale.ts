@@ -3,6 +3,8 @@
  * one size after the other. `bun run bench scale -- --help`. docs/performance.md has figures.
  *
  * The record is made by `history.ts`; batches are those of the other benchmarks, half new resources, half known ones.
+ * A second Tally keeps a record of the smallest size, and takes turns with the growing one: a shared machine is faster at
+ * one time than at another, by more than what size costs.
  * Of a batch with late events one in a hundred is of a loaded resource, dated anywhere within its life, up to a year ago.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
@@ -22,7 +24,7 @@ import { batchItems, type Item, KNOWN_PER_BATCH, knownItems, requestBody } from 
 const EVENTS_EACH = 10;
 const CONNECTIONS = 4;
 /** Batches of one run; a run with late events has as many. */
-const BATCHES = 24;
+const BATCHES = 30;
 /** Batches before anything is measured: a process that has just started is slower, and that is no matter of size. */
 const WARM_UP_BATCHES = 60;
 /** One in so many of a batch's events is late. */
@@ -43,6 +45,8 @@ interface AtSize {
   readonly events: number;
   readonly bytesPerEvent: number;
   readonly onTime: readonly number[];
+  /** The same into the record of the smallest size, each run right after the one above. */
+  readonly beside: readonly number[];
   readonly late: readonly number[];
   readonly reads: ReadonlyMap<string, readonly number[]>;
 }
@@ -109,96 +113,135 @@ async function timeReads(
   return took;
 }
 
-/** Numbers the batches over all sizes: none is sent twice. */
-class Batches {
+/** One executable with its record, and the batches for it. */
+class Instance {
+  readonly session: Session;
+  readonly #known: readonly Item[];
+  readonly #shape: RecordShape;
+  /** Numbers the batches over all sizes: none is sent twice. */
   #next = 0;
+  #slices = 0;
 
-  bodies(
-    count: number,
-    known: readonly Item[],
-    change: (items: Item[], batch: number) => Item[],
-  ): Uint8Array<ArrayBuffer>[] {
+  /** @param batches how many of them there will be at most */
+  constructor(
+    readonly tally: RunningTally,
+    shape: RecordShape,
+    batches: number,
+  ) {
+    this.session = new Session(tally);
+    this.#shape = shape;
+    this.#known = knownItems(batches * KNOWN_PER_BATCH);
+  }
+
+  get resources(): number {
+    return this.#slices * RESOURCES_A_SLICE;
+  }
+
+  /** Fills the tables with what batches say they know, and the process with compiled code. */
+  async prepare(): Promise<void> {
+    await prepareKnown(this.session.db, this.#known.length);
+    await this.onTime(WARM_UP_BATCHES);
+  }
+
+  /** Lets the record grow to so many events. */
+  async grow(size: number): Promise<void> {
+    const upTo = Math.ceil(size / (RESOURCES_A_SLICE * this.#shape.eventsEach));
+    const begun = performance.now();
+    await addSlices(this.session.db, this.#shape, this.#slices, upTo, (done) => {
+      if (done % 10 === 0) console.error(`${done} of ${upTo} slices`);
+    });
+    this.#slices = upTo;
+    await settle(this.session.databaseUrl);
+    console.error(`${size} events are there: ${((performance.now() - begun) / 1000).toFixed(0)} s`);
+  }
+
+  /** @returns events a second */
+  async onTime(count: number): Promise<number> {
+    return await send(this.tally, this.#bodies(count, unchanged));
+  }
+
+  /** The same where some events are late. */
+  async late(count: number): Promise<number> {
+    return await send(
+      this.tally,
+      this.#bodies(count, (items, batch) => withLate(items, this.#shape, this.resources, batch)),
+    );
+  }
+
+  #bodies(count: number, change: (items: Item[], batch: number) => Item[]): Uint8Array<ArrayBuffer>[] {
     return Array.from({ length: count }, () => {
       const n = this.#next++;
-      const resources = known
+      const resources = this.#known
         .slice(n * KNOWN_PER_BATCH, (n + 1) * KNOWN_PER_BATCH)
         .map(({ resource }) => resource);
       return new TextEncoder().encode(requestBody(change(batchItems(n, resources), n)));
     });
   }
+
+  async end(): Promise<void> {
+    await this.session.close();
+    await this.tally.stop();
+  }
 }
 
 async function main(options: Options, place: string): Promise<void> {
-  const tally = await startTally(options.executable, place);
-  const session = new Session(tally);
+  const { executable, sizes, repeats, seed } = options;
+  const shape = { seed, eventsEach: EVENTS_EACH };
+  const batches = WARM_UP_BATCHES * (1 + sizes.length) + sizes.length * 2 * repeats * BATCHES;
+  const instances: Instance[] = [];
+  const start = async () => {
+    const instance = new Instance(await startTally(executable, place), shape, batches);
+    instances.push(instance);
+    await instance.prepare();
+    return instance;
+  };
   try {
+    const [growing, smallest] = [await start(), await start()];
+    await smallest.grow(sizes[0] ?? 0);
+    const { session } = growing;
     const admin = { role: "admin", projectIds: [], description: null } as const;
     const { token } = await issueApiToken(session.db, admin, "bench");
-    const runs = options.sizes.length * (2 * options.repeats + 1);
-    const known = knownItems((WARM_UP_BATCHES + runs * BATCHES) * KNOWN_PER_BATCH);
-    await prepareKnown(session.db, known.length);
-    const shape = { seed: options.seed, eventsEach: EVENTS_EACH };
-    const batches = new Batches();
-    await send(tally, batches.bodies(WARM_UP_BATCHES, known, unchanged));
     const all: AtSize[] = [];
-    let slices = 0;
-    for (const size of options.sizes) {
-      const upTo = Math.ceil(size / (RESOURCES_A_SLICE * EVENTS_EACH));
-      const begun = performance.now();
-      await addSlices(session.db, shape, slices, upTo, (done) => {
-        if (done % 10 === 0) console.error(`${done} of ${upTo} slices`);
-      });
-      slices = upTo;
-      await settle(session.databaseUrl);
-      const seconds = ((performance.now() - begun) / 1000).toFixed(0);
-      console.error(`${size} events are there: ${seconds} s`);
+    for (const size of sizes) {
+      await growing.grow(size);
       if (options.ask === true) prompt("Enter measures");
-      all.push(await measure(session, tally, { token, shape, slices, known, batches, options }));
+      all.push(await measure(growing, smallest, { token, shape, options }));
       console.log(`measured ${size}`);
     }
     console.log(`${machineLine()}; Bun ${Bun.version}, PostgreSQL ${await session.serverVersion()}`);
-    console.log(
-      `${await session.durability()}; seed ${options.seed}, ${CONNECTIONS} connections, ${options.repeats} runs`,
-    );
+    console.log(`${await session.durability()}; seed ${seed}, ${CONNECTIONS} connections, ${repeats} runs`);
     print(all);
   } finally {
-    await session.close();
-    await tally.stop();
+    for (const instance of instances) await instance.end();
   }
 }
 
 async function measure(
-  session: Session,
-  tally: RunningTally,
-  about: {
-    readonly token: string;
-    readonly shape: RecordShape;
-    readonly slices: number;
-    readonly known: readonly Item[];
-    readonly batches: Batches;
-    readonly options: Options;
-  },
+  growing: Instance,
+  smallest: Instance,
+  about: { readonly token: string; readonly shape: RecordShape; readonly options: Options },
 ): Promise<AtSize> {
-  const { token, shape, slices, known, batches, options } = about;
+  const { session, tally } = growing;
+  const { token, shape, options } = about;
   const [sizes]: { events: number; bytes: string }[] = await session.db`
     SELECT (SELECT count(*)::int FROM events) AS events,
            (pg_total_relation_size('events') + pg_total_relation_size('current_resources'))::text AS bytes`;
   if (sizes === undefined) throw new Error("no sizes");
-  const resources = slices * RESOURCES_A_SLICE;
   const reads = new Map<string, number[]>();
-  for (const { name, paths } of scaleReads(shape, resources)) {
+  for (const { name, paths } of scaleReads(shape, growing.resources)) {
     // Each place once: what nobody has asked for since the server was started is a matter of the disk.
     await timeReads(tally, token, paths, paths.length);
     reads.set(name, await timeReads(tally, token, paths, options.samples));
   }
-  const onTime = () => batches.bodies(BATCHES, known, unchanged);
-  const withSome = () =>
-    batches.bodies(BATCHES, known, (items, batch) => withLate(items, shape, resources, batch));
-  await send(tally, onTime());
-  const rates: { onTime: number[]; late: number[] } = { onTime: [], late: [] };
+  // Both have just written everything back, so that both begin with whole pages in their logs.
+  await settle(smallest.session.databaseUrl);
+  await growing.onTime(WARM_UP_BATCHES);
+  await smallest.onTime(WARM_UP_BATCHES);
+  const rates = { onTime: [] as number[], beside: [] as number[], late: [] as number[] };
   for (let repeat = 0; repeat < options.repeats; repeat++) {
-    rates.onTime.push(await send(tally, onTime()));
-    rates.late.push(await send(tally, withSome()));
+    rates.onTime.push(await growing.onTime(BATCHES));
+    rates.beside.push(await smallest.onTime(BATCHES));
+    rates.late.push(await growing.late(BATCHES));
   }
   return { events: sizes.events, bytesPerEvent: Number(sizes.bytes) / sizes.events, ...rates, reads };
 }
@@ -208,7 +251,15 @@ function print(all: readonly AtSize[]): void {
   if (first === undefined) return;
   const million = ({ events }: AtSize) => (events / 1e6).toFixed(2);
   console.log("\n## Ingest, events a second: median (least–most)\n");
-  const head = ["million events", "on time", "÷ smallest", "1 % late", "on time ÷ late", "bytes an event"];
+  const head = [
+    "million events",
+    "on time",
+    "into the smallest beside",
+    "on time ÷ smallest",
+    "1 % late",
+    "on time ÷ late",
+    "bytes an event",
+  ];
   console.log(
     markdownTable(
       head,
@@ -217,7 +268,11 @@ function print(all: readonly AtSize[]): void {
         return [
           million(at),
           spread(at.onTime),
-          (rate / median(first.onTime)).toFixed(2),
+          spread(at.beside),
+          spread(
+            at.onTime.map((of, run) => of / (at.beside[run] ?? 0)),
+            fixed(2),
+          ),
           spread(at.late),
           (rate / late).toFixed(2),
           at.bytesPerEvent.toFixed(0),

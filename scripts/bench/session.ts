@@ -67,7 +67,7 @@ export class Session {
   async durability(): Promise<string> {
     const rows: { name: string; setting: string }[] = await this.db`
       SELECT name, current_setting(name) AS setting FROM pg_settings
-      WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers') ORDER BY name`;
+      WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_wal_size') ORDER BY name`;
     return rows.map(({ name, setting }) => `${name}=${setting}`).join(" ");
   }
 

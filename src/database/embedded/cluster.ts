@@ -1,5 +1,5 @@
 /** The data directory proper: made once by initdb, and looked at before every start. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statfsSync } from "node:fs";
 import { mkdtemp, open } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
@@ -15,13 +15,12 @@ const HALF_MADE = ".initdb-";
 const MIB = 1024 * 1024;
 
 /**
- * Sensible on a small machine, and with more of its memory on a larger one. initdb writes them to postgresql.conf, where
- * an operator may change them.
+ * Sensible on a small machine; what a larger one can give is below. initdb writes them to postgresql.conf, where an
+ * operator may change them.
  */
 const TUNING = {
   work_mem: "16MB",
   maintenance_work_mem: "128MB",
-  max_wal_size: "2GB",
   min_wal_size: "128MB",
   checkpoint_timeout: "15min",
   // This build has pglz alone: over large indexes of random ids, where each batch brings hundreds of whole pages into
@@ -34,15 +33,27 @@ const TUNING = {
   timezone: "UTC",
 } as const;
 
+function share(bytes: number, part: number, least: number, most: number): string {
+  return `${Math.min(most, Math.max(least, Math.floor(bytes / part / MIB)))}MB`;
+}
+
 /**
- * What depends on the machine: how much of a large record's indexes and rows is found in the server's own memory
- * (docs/performance.md).
- * @param bytes the memory that this process may use
+ * What depends on the machine (docs/performance.md): how much of a large record's indexes and rows is found in the
+ * server's own memory, and how often everything that has changed is written back. After each time, the first change of
+ * a page brings the whole page into the log: over large indexes of random ids that is most of what is written.
+ * @param memory the bytes that this process may use
+ * @param disk the bytes that are free where the data goes. The log takes a tenth of them at most, but 1 GB where that
+ *   is more; after a crash, half of it at most has to be read again
  */
-export function memorySettings(bytes: number): Record<"shared_buffers" | "effective_cache_size", string> {
-  const share = (part: number, least: number, most: number) =>
-    `${Math.min(most, Math.max(least, Math.floor(bytes / part / MIB)))}MB`;
-  return { shared_buffers: share(8, 128, 1_024), effective_cache_size: share(2, 512, 65_536) };
+export function machineSettings(
+  memory: number,
+  disk: number,
+): Record<"shared_buffers" | "effective_cache_size" | "max_wal_size", string> {
+  return {
+    shared_buffers: share(memory, 4, 128, 4_096),
+    effective_cache_size: share(memory, 2, 512, 65_536),
+    max_wal_size: share(disk, 10, 1_024, 8_192),
+  };
 }
 
 /** Where the cluster of a Tally data directory is. */
@@ -92,8 +103,9 @@ export async function initCluster(
     const made = join(beside, "database");
     mkdirSync(made, { mode: 0o700 });
     handOver(account, beside, true);
-    const memory = memorySettings(process.constrainedMemory() || totalmem());
-    const options = Object.entries({ ...TUNING, ...memory, ...settings }).flatMap(([name, value]) => [
+    const { bavail, bsize } = statfsSync(made);
+    const machine = machineSettings(process.constrainedMemory() || totalmem(), bavail * bsize);
+    const options = Object.entries({ ...TUNING, ...machine, ...settings }).flatMap(([name, value]) => [
       "-c",
       `${name}=${value}`,
     ]);
