@@ -27,6 +27,8 @@ const CONNECTIONS = 4;
 const BATCHES = 30;
 /** Batches before anything is measured: a process that has just started is slower, and that is no matter of size. */
 const WARM_UP_BATCHES = 60;
+/** So many batches have known resources of their own; then they come again, so that the smallest record stays small. */
+const KNOWN_FOR_BATCHES = 200;
 /** One in so many of a batch's events is late. */
 const LATE_EVERY = 100;
 
@@ -122,15 +124,13 @@ class Instance {
   #next = 0;
   #slices = 0;
 
-  /** @param batches how many of them there will be at most */
   constructor(
     readonly tally: RunningTally,
     shape: RecordShape,
-    batches: number,
   ) {
     this.session = new Session(tally);
     this.#shape = shape;
-    this.#known = knownItems(batches * KNOWN_PER_BATCH);
+    this.#known = knownItems(KNOWN_FOR_BATCHES * KNOWN_PER_BATCH);
   }
 
   get resources(): number {
@@ -171,9 +171,8 @@ class Instance {
   #bodies(count: number, change: (items: Item[], batch: number) => Item[]): Uint8Array<ArrayBuffer>[] {
     return Array.from({ length: count }, () => {
       const n = this.#next++;
-      const resources = this.#known
-        .slice(n * KNOWN_PER_BATCH, (n + 1) * KNOWN_PER_BATCH)
-        .map(({ resource }) => resource);
+      const first = (n % KNOWN_FOR_BATCHES) * KNOWN_PER_BATCH;
+      const resources = this.#known.slice(first, first + KNOWN_PER_BATCH).map(({ resource }) => resource);
       return new TextEncoder().encode(requestBody(change(batchItems(n, resources), n)));
     });
   }
@@ -187,10 +186,9 @@ class Instance {
 async function main(options: Options, place: string): Promise<void> {
   const { executable, sizes, repeats, seed } = options;
   const shape = { seed, eventsEach: EVENTS_EACH };
-  const batches = WARM_UP_BATCHES * (1 + sizes.length) + sizes.length * 2 * repeats * BATCHES;
   const instances: Instance[] = [];
   const start = async () => {
-    const instance = new Instance(await startTally(executable, place), shape, batches);
+    const instance = new Instance(await startTally(executable, place), shape);
     instances.push(instance);
     await instance.prepare();
     return instance;
