@@ -35,6 +35,7 @@ export function registerVerify(program: Command): void {
       if (found > PRINTED) print(`… and ${found - PRINTED} more`);
       print(summaryOf(verified));
       if (found > 0) throw new Error(`${counted(found, "fault")} found`);
+      print("no fault found");
     });
 }
 
