@@ -78,6 +78,11 @@ function shown(value: unknown): Response {
   return jsonAnswer(JSON.stringify(value, (_, part) => (typeof part === "bigint" ? `${part}` : part)));
 }
 
+/** What `GET /large?characters=…` answers: a JSON text of so many characters, of which some take two bytes, three or four. */
+export function largeText(characters: number): string {
+  return JSON.stringify("界012345ü💾".repeat(Math.ceil(characters / 10)).slice(0, characters - 2));
+}
+
 /** A running small app. */
 export interface SmallApp extends Listening {
   readonly logged: Record<string, unknown>[];
@@ -107,6 +112,10 @@ export function smallApp(fail: () => unknown = () => new Error("on purpose")): S
       await Bun.sleep(Number(new URL(request.url).searchParams.get("ms")));
       options.log.info("worked");
       return new Response("done");
+    })
+    .get("/large", async ({ request }) => {
+      await Bun.sleep(1);
+      return jsonAnswer(largeText(Number(new URL(request.url).searchParams.get("characters"))));
     })
     .put("/things/:cloud/:id", () => new Response("put"))
     .post(
