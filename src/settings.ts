@@ -266,12 +266,16 @@ function unknownVariables(env: Environment): string[] {
     .filter((name) => name.startsWith("TALLY_") && env[name] !== undefined && !KNOWN.includes(name))
     .sort()
     .map((name) => {
-      const nearest = KNOWN.reduce((best, known) =>
-        distance(name, known) < distance(name, best) ? known : best,
-      );
+      // What is in most names is what is forgotten first.
+      const slips = (known: string) =>
+        Math.min(distance(name, known), distance(name, known.replace("REPORTING_", "")));
+      const nearest = KNOWN.reduce((best, known) => (slips(known) < slips(best) ? known : best));
       // A name that is far from all of them is no slip of the hand.
-      const meant = distance(name, nearest) <= MOST_SLIPS;
-      return `${name} is no setting of Tally: ${meant ? `did you mean ${nearest}?` : "without it, tally config lists all there are"}`;
+      const hint =
+        slips(nearest) <= MOST_SLIPS
+          ? `did you mean ${nearest}?`
+          : "unset it, and tally config prints all the settings that there are";
+      return `${name} is no setting of Tally: ${hint}`;
     });
 }
 

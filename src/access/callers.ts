@@ -54,7 +54,8 @@ const RANKS = { project: 0, read_all: 1, admin: 2 } as const satisfies Record<Ro
 const NEEDED = {
   ingest: "a live ingest token (tly_i_…): tally credential create issues one",
   api: "a live API token (tly_a_…): tally token create issues one",
-  internal: "the internal token: TALLY_REPORTING_INTERNAL_TOKEN sets it",
+  internal:
+    "the internal token: TALLY_REPORTING_INTERNAL_TOKEN, or else the data directory's file internal-token",
 } as const;
 
 function unauthorized(scheme: keyof typeof NEEDED): Problem {

@@ -12,8 +12,10 @@ function bodyOf(text: string): string | ReadableStream {
   if (text.length <= ONE_PIECE) return text;
   return new ReadableStream({
     type: "direct",
-    pull(controller) {
+    async pull(controller) {
       controller.write(text);
+      // Until all of it has left: the server takes a request for done when this is, and may stop then.
+      await controller.flush(true);
       controller.end();
     },
   });

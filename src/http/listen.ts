@@ -21,6 +21,8 @@ export interface Listening {
 const IDLE_TIMEOUT_S = 60;
 /** How long sent answers may take to leave after the last handler ended, in milliseconds. */
 const FLUSH_MS = 500;
+/** A stream counts as sent before its end mark has left. */
+const LAST_BYTES_MS = 50;
 
 /**
  * Starts listening, and the app's background work.
@@ -62,7 +64,7 @@ export function listen(app: App, where: { readonly host: string; readonly port: 
       else idle = resolve;
     });
     await withinMs(drained, graceSeconds * 1_000);
-    await withinMs(closed, FLUSH_MS);
+    await Promise.all([withinMs(closed, FLUSH_MS), Bun.sleep(LAST_BYTES_MS)]);
     await server.stop(true);
   };
   const host = server.hostname ?? where.host;

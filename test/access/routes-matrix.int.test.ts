@@ -102,7 +102,7 @@ describe("callers", () => {
     [
       "internal",
       "/internal/projection/rebuild",
-      "the internal token: TALLY_REPORTING_INTERNAL_TOKEN sets it",
+      "the internal token: TALLY_REPORTING_INTERNAL_TOKEN, or else the data directory's file internal-token",
     ],
   ])("whose token is of another scheme are told which one it takes: %s", async (_, path, needed) => {
     const answer = await call("POST", path, "[]", { authorization: `Bearer ${tokens.admin}` });

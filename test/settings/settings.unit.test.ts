@@ -103,8 +103,11 @@ test("every variable is read", () => {
 });
 
 test("a name that is far from every setting's isn't taken for a slip of the hand", () => {
-  expect(faults({ TALLY_PORT_OF_CALL: "1", TALLY_REPORTING_HTTP_PROT: "1" })).toEqual([
-    "TALLY_PORT_OF_CALL is no setting of Tally: without it, tally config lists all there are",
+  const names = ["TALLY_HTTP_PORT", "TALLY_DB_URL", "TALLY_PORT_OF_CALL", "TALLY_REPORTING_HTTP_PROT"];
+  expect(faults(Object.fromEntries(names.map((name) => [name, "1"])))).toEqual([
+    "TALLY_DB_URL is no setting of Tally: did you mean TALLY_REPORTING_DB_URL?",
+    "TALLY_HTTP_PORT is no setting of Tally: did you mean TALLY_REPORTING_HTTP_PORT?",
+    "TALLY_PORT_OF_CALL is no setting of Tally: unset it, and tally config prints all the settings that there are",
     "TALLY_REPORTING_HTTP_PROT is no setting of Tally: did you mean TALLY_REPORTING_HTTP_PORT?",
   ]);
 });
