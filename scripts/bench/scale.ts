@@ -3,9 +3,10 @@
  * one size after the other. `bun run bench scale -- --help`. docs/performance.md has figures.
  *
  * The record is made by `history.ts`; batches are those of the other benchmarks, half new resources, half known ones.
- * A second Tally keeps a record of the smallest size, and takes turns with the growing one: a shared machine is faster at
- * one time than at another, by more than what size costs.
  * Of a batch with late events one in a hundred is of a loaded resource, dated anywhere within its life, up to a year ago.
+ *
+ * A second Tally keeps a small record, which grows by what is measured alone, and takes turns with the growing one: a
+ * shared machine is faster at one time than at another, by more than what size costs.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,7 +48,7 @@ interface AtSize {
   readonly events: number;
   readonly bytesPerEvent: number;
   readonly onTime: readonly number[];
-  /** The same into the record of the smallest size, each run right after the one above. */
+  /** The same into the record beside that stays small, each run next to the one above. */
   readonly beside: readonly number[];
   readonly late: readonly number[];
   readonly reads: ReadonlyMap<string, readonly number[]>;
@@ -237,11 +238,13 @@ async function measure(
   await smallest.onTime(WARM_UP_BATCHES);
   const rates = { onTime: [] as number[], beside: [] as number[], late: [] as number[] };
   for (let repeat = 0; repeat < options.repeats; repeat++) {
+    const turns = [
+      async () => rates.onTime.push(await growing.onTime(BATCHES)),
+      async () => rates.beside.push(await smallest.onTime(BATCHES)),
+    ];
     // Neither is always the one that finds the machine rested.
-    const first = repeat % 2 === 0;
-    if (first) rates.onTime.push(await growing.onTime(BATCHES));
-    rates.beside.push(await smallest.onTime(BATCHES));
-    if (!first) rates.onTime.push(await growing.onTime(BATCHES));
+    if (repeat % 2 === 1) turns.reverse();
+    for (const turn of turns) await turn();
     rates.late.push(await growing.late(BATCHES));
   }
   return { events: sizes.events, bytesPerEvent: Number(sizes.bytes) / sizes.events, ...rates, reads };
