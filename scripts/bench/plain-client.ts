@@ -1,4 +1,5 @@
 /** The plain client that reads are measured against: psql, on the same server, in the same run. */
+import { inBytes, PAGE_TEXT } from "../../src/database/object-text.ts";
 import type { Session } from "./session.ts";
 
 /** psql's version; null where there is none. */
@@ -7,41 +8,62 @@ export async function psqlVersion(): Promise<string | null> {
   return (await new Response(Bun.spawn(["psql", "--version"]).stdout).text()).trim();
 }
 
-/**
- * Runs the statements one after the other, `times` times over, on one connection, each planned for its values.
- * @returns milliseconds of all statements together, as psql times them: sent, run, and fetched whole.
- */
-export async function timeByPsql(
-  session: Session,
-  statements: readonly string[],
-  times: number,
-): Promise<number[]> {
-  const child = Bun.spawn(
-    [
-      "psql",
-      "-X",
-      "-q",
-      "-A",
-      "-t",
-      "-v",
-      "ON_ERROR_STOP=1",
-      "-h",
-      session.socketDirectory,
-      "-U",
-      "tally",
-      "tally",
-    ],
-    { stdin: "pipe", stdout: "pipe", stderr: "pipe" },
-  );
-  const once = statements.map((statement) => `${statement.trim()};\n`).join("");
-  child.stdin.write(`\\timing on\n\\o /dev/null\n${once.repeat(times)}`);
-  await child.stdin.end();
-  const [out, said] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-  if ((await child.exited) !== 0) throw new Error(`psql failed: ${said}`);
-  const each = [...out.matchAll(/^Time: ([\d.]+) ms/gm)].map((match) => Number(match[1]));
-  if (each.length !== statements.length * times)
-    throw new Error(`psql timed ${each.length} statements: ${out}`);
-  return Array.from({ length: times }, (_, n) =>
-    each.slice(n * statements.length, (n + 1) * statements.length).reduce((sum, ms) => sum + ms, 0),
-  );
+/** A running psql with one connection. */
+export class PlainClient {
+  readonly #child;
+  readonly #said: AsyncIterator<string>;
+  #asked = 0;
+
+  constructor(session: Session) {
+    // Line by line, as psql writes to a terminal: into a pipe it would write when a buffer is full.
+    const psql = ["stdbuf", "-oL", "psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"];
+    this.#child = Bun.spawn([...psql, "-h", session.socketDirectory, "-U", "tally", "tally"], {
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    this.#said = lines(this.#child.stdout);
+    this.#child.stdin.write("\\timing on\n");
+  }
+
+  /**
+   * Runs the statements one after the other, `times` times over, each planned for its values. A page comes as text: psql
+   * would be sent twice as many digits for its bytes, which takes it longer.
+   * @returns milliseconds of all statements together, as psql times them: sent, run, and fetched whole.
+   */
+  async time(statements: readonly string[], times: number): Promise<number[]> {
+    const once = statements
+      .map((statement) => `${statement.replace(inBytes(PAGE_TEXT), PAGE_TEXT).trim()};\n`)
+      .join("");
+    const end = `asked ${++this.#asked}`;
+    this.#child.stdin.write(`\\o /dev/null\n${once.repeat(times)}\\o\n\\echo ${end}\n`);
+    await this.#child.stdin.flush();
+    const each: number[] = [];
+    for (;;) {
+      const line = await this.#said.next();
+      if (line.done) throw new Error(`psql failed: ${await this.#child.stderr.text()}`);
+      if (line.value === end) break;
+      const ms = /^Time: ([\d.]+) ms/.exec(line.value)?.[1];
+      if (ms !== undefined) each.push(Number(ms));
+    }
+    if (each.length !== statements.length * times) throw new Error(`psql timed ${each.length} statements`);
+    return Array.from({ length: times }, (_, n) =>
+      each.slice(n * statements.length, (n + 1) * statements.length).reduce((sum, ms) => sum + ms, 0),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#child.stdin.end();
+    await this.#child.exited;
+  }
+}
+
+async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const piece of stream) {
+    const whole = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = whole.pop() ?? "";
+    yield* whole;
+  }
 }

@@ -12,7 +12,7 @@ import { snapshot } from "../../src/database/snapshot.ts";
 import { fixed, markdownTable, median, quantile } from "./figures.ts";
 import { loadFleet } from "./fleet.ts";
 import { machineLine } from "./machine.ts";
-import { psqlVersion, timeByPsql } from "./plain-client.ts";
+import { PlainClient, psqlVersion } from "./plain-client.ts";
 import { listedReads, pagesAtHundred, type Read, unpagedReads } from "./read-list.ts";
 import { recording } from "./recorded.ts";
 import { Session } from "./session.ts";
@@ -20,6 +20,8 @@ import { startTally } from "./tally.ts";
 
 /** Runs before the clock counts, so that connections stand and caches are as warm for one side as for the other. */
 const WARMUP = 40;
+/** Samples of one side before it is the other's turn: the machine's speed may change within a second. */
+const TURN = 10;
 /** Before a part is measured, all of it is read for so long: a service is used for months, psql is compiled code. */
 const WARMUP_MS = 20_000;
 
@@ -66,6 +68,7 @@ async function warmUp(url: string, token: string, reads: readonly Read[]): Promi
 
 async function measure(
   session: Session,
+  plain: PlainClient,
   server: { readonly url: string; readonly token: string },
   read: Read,
   most: number,
@@ -77,12 +80,15 @@ async function measure(
   const times = Math.max(5, Math.min(most, Math.floor(4_000 / first)));
   const warm = Math.min(WARMUP, times);
   await timeByApi(server.url, server.token, read.path, warm);
-  await timeByPsql(session, statements, warm);
-  const half = Math.ceil(times / 2);
-  const before = await timeByApi(server.url, server.token, read.path, half);
-  const psql = await timeByPsql(session, statements, times);
-  const after = await timeByApi(server.url, server.token, read.path, half);
-  return { read, api: [...before, ...after], psql };
+  await plain.time(statements, warm);
+  const api: number[] = [];
+  const psql: number[] = [];
+  while (api.length < times) {
+    const turn = Math.min(TURN, times - api.length);
+    api.push(...(await timeByApi(server.url, server.token, read.path, turn)));
+    psql.push(...(await plain.time(statements, turn)));
+  }
+  return { read, api, psql };
 }
 
 function rows(all: readonly Timed[]): string[][] {
@@ -123,6 +129,7 @@ export async function benchReads(executable: string, args: readonly string[]): P
   chmodSync(place, 0o755);
   const tally = await startTally(options.executable, place);
   const session = new Session(tally);
+  const plain = new PlainClient(session);
   try {
     console.log(
       `${machineLine()}; Bun ${Bun.version}, PostgreSQL ${await session.serverVersion()}, ${version}`,
@@ -154,10 +161,11 @@ export async function benchReads(executable: string, args: readonly string[]): P
       const all: Timed[] = [];
       const listed = await reads(session.db);
       await warmUp(server.url, server.token, listed);
-      for (const read of listed) all.push(await measure(session, server, read, options.samples));
+      for (const read of listed) all.push(await measure(session, plain, server, read, options.samples));
       console.log(`\n## ${title}\n\nMilliseconds.\n\n${markdownTable(head, rows(all))}`);
     }
   } finally {
+    await plain.close();
     await session.close();
     await tally.stop();
     rmSync(place, { recursive: true, force: true });

@@ -75,7 +75,7 @@ async function allProjects(db: Database): Promise<Listed[]> {
   const filter = { platform: null, cloud: null, externalId: null };
   for (let after: ProjectPosition | null = null; ; ) {
     const page: ObjectPage = await pageOfProjects(db, filter, { limit: ROWS_AT_ONCE, after });
-    const rows: Listed[] = JSON.parse(`[${page.items}]`);
+    const rows: Listed[] = JSON.parse(`[${page.items.toString()}]`);
     all.push(...rows);
     const last = rows.at(-1);
     if (page.last === null || last === undefined) return all;

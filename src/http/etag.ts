@@ -1,6 +1,6 @@
 /** Answers that a reader may already have: `ETag` and `If-None-Match` (RFC 9110, 8.8.3 and 13.1.2). */
 import { createHash } from "node:crypto";
-import { jsonAnswer } from "./json.ts";
+import { type JsonText, jsonAnswer, piecesOf } from "./json.ts";
 
 /** What an operation with tags says of them in the document: spread it into its answers' 200 and 304. */
 export const ETAG_HEADER = {
@@ -17,8 +17,10 @@ export const NOT_MODIFIED = {
  * JSON text as an answer with its strong ETag, made from its bytes: equal bytes, equal tag. Where the request's
  * `If-None-Match` names that tag, or `*`, it is a 304 without a body instead.
  */
-export function taggedAnswer(request: Request, text: string): Response {
-  const etag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 27)}"`;
+export function taggedAnswer(request: Request, text: JsonText): Response {
+  const hash = createHash("sha256");
+  for (const piece of piecesOf(text)) hash.update(piece);
+  const etag = `"${hash.digest("base64url").slice(0, 27)}"`;
   if (holds(request.headers.get("if-none-match"), etag))
     return new Response(null, { status: 304, headers: { etag } });
   return jsonAnswer(text, { headers: { etag } });

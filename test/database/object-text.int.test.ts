@@ -1,6 +1,6 @@
 /** Lists that the server writes: each object is one text, whatever stands in it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type ObjectPage, objectSql, readPage, textMembers } from "../../src/database/object-text.ts";
+import { objectSql, readPage, textMembers } from "../../src/database/object-text.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -12,13 +12,13 @@ afterAll(() => database.drop());
 const ITEM = objectSql([...textMembers("l", ["name"]), { name: "raw", kind: "json", sql: "l.raw" }]);
 
 /** A page of rows of a name and a JSON text, in the order of their numbers. */
-function read(
+async function read(
   rows: readonly (readonly [string, string])[],
   order = "n",
   limit = rows.length + 1,
-): Promise<ObjectPage> {
+): Promise<{ items: string; last: string | null }> {
   const list = JSON.stringify(rows.map(([name, raw], n) => ({ n, name, raw })));
-  return readPage(
+  const page = await readPage(
     database.db,
     `SELECT ${ITEM} AS item
        FROM (SELECT * FROM json_to_recordset($1::text::json) AS r(n int, name text, raw text)) l
@@ -26,6 +26,7 @@ function read(
     [list],
     limit,
   );
+  return { ...page, items: page.items.toString() };
 }
 
 test("no row is no object", async () => {
