@@ -1,11 +1,41 @@
-/** The plain client that reads are measured against: psql, on the same server, in the same run. */
+/**
+ * Compiled clients that time themselves: curl for what Tally answers, psql for the statements behind it, on the same
+ * server in the same run.
+ */
 import { inBytes, PAGE_TEXT } from "../../src/database/object-text.ts";
 import type { Session } from "./session.ts";
 
-/** psql's version; null where there is none. */
-export async function psqlVersion(): Promise<string | null> {
-  if (Bun.which("psql") === null) return null;
-  return (await new Response(Bun.spawn(["psql", "--version"]).stdout).text()).trim();
+/** Their versions, in a line. @throws Error where one isn't there */
+export async function clientVersions(): Promise<string> {
+  const lacking = ["curl", "psql", "stdbuf"].find((name) => Bun.which(name) === null);
+  if (lacking !== undefined)
+    throw new Error(`${lacking} isn't there: the packages curl, postgresql-client and coreutils have them`);
+  const [curl = "", psql = ""] = await Promise.all(
+    ["curl", "psql"].map((name) => new Response(Bun.spawn([name, "--version"]).stdout).text()),
+  );
+  return `${curl.split(" ", 2).join(" ")}, ${psql.trim()}`;
+}
+
+/**
+ * Reads an URL `times` times over, on one kept-alive connection.
+ * @returns milliseconds of each read, as curl times them: from the request until the whole body is there.
+ */
+export async function timeByCurl(url: string, token: string, times: number): Promise<number[]> {
+  // The first one connects, and doesn't count.
+  const reads = Array.from({ length: times + 1 }, () => ["-o", "/dev/null", url]).flat();
+  const said = "%{http_code} %{num_connects} %{time_total}\\n";
+  const child = Bun.spawn(["curl", "-sS", "-H", `authorization: Bearer ${token}`, "-w", said, ...reads], {
+    stderr: "pipe",
+  });
+  const [out, fault] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  const each = out
+    .trim()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(" "));
+  if (each.length !== times || each.some(([status, connects]) => status !== "200" || connects !== "0"))
+    throw new Error(`${url}: ${fault || out}`);
+  return each.map(([, , seconds]) => Number(seconds) * 1_000);
 }
 
 /** A running psql with one connection. */

@@ -12,7 +12,7 @@ import { snapshot } from "../../src/database/snapshot.ts";
 import { fixed, markdownTable, median, quantile } from "./figures.ts";
 import { loadFleet } from "./fleet.ts";
 import { machineLine } from "./machine.ts";
-import { PlainClient, psqlVersion } from "./plain-client.ts";
+import { clientVersions, PlainClient, timeByCurl } from "./plain-client.ts";
 import { listedReads, pagesAtHundred, type Read, unpagedReads } from "./read-list.ts";
 import { recording } from "./recorded.ts";
 import { Session } from "./session.ts";
@@ -47,23 +47,10 @@ interface Timed {
   readonly psql: readonly number[];
 }
 
-async function timeByApi(url: string, token: string, path: string, times: number): Promise<number[]> {
-  const headers = { authorization: `Bearer ${token}` };
-  const took: number[] = [];
-  for (let n = 0; n < times; n++) {
-    const begun = performance.now();
-    const answer = await fetch(`${url}${path}`, { headers });
-    const body = await answer.arrayBuffer();
-    took.push(performance.now() - begun);
-    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${new TextDecoder().decode(body)}`);
-  }
-  return took;
-}
-
 /** Reads one after the other, again and again. */
 async function warmUp(url: string, token: string, reads: readonly Read[]): Promise<void> {
   for (const until = performance.now() + WARMUP_MS; performance.now() < until; )
-    for (const { path } of reads) await timeByApi(url, token, path, 1);
+    for (const { path } of reads) await timeByCurl(`${url}${path}`, token, TURN);
 }
 
 async function measure(
@@ -75,17 +62,18 @@ async function measure(
 ): Promise<Timed> {
   const statements: string[] = [];
   await snapshot(session.db, (tx) => read.run(recording(tx, statements)));
-  const [first = 0] = await timeByApi(server.url, server.token, read.path, 1);
+  const url = `${server.url}${read.path}`;
+  const [first = 0] = await timeByCurl(url, server.token, 1);
   // Slow reads get fewer samples: about four seconds a side.
   const times = Math.max(5, Math.min(most, Math.floor(4_000 / first)));
   const warm = Math.min(WARMUP, times);
-  await timeByApi(server.url, server.token, read.path, warm);
+  await timeByCurl(url, server.token, warm);
   await plain.time(statements, warm);
   const api: number[] = [];
   const psql: number[] = [];
   while (api.length < times) {
     const turn = Math.min(TURN, times - api.length);
-    api.push(...(await timeByApi(server.url, server.token, read.path, turn)));
+    api.push(...(await timeByCurl(url, server.token, turn)));
     psql.push(...(await plain.time(statements, turn)));
   }
   return { read, api, psql };
@@ -110,7 +98,7 @@ function rows(all: readonly Timed[]): string[][] {
 /** Runs the benchmark as the command line says. */
 export async function benchReads(executable: string, args: readonly string[]): Promise<void> {
   const options = new Command("bench reads")
-    .description("measures reads on the built executable (bun run build makes it); needs psql")
+    .description("measures reads on the built executable (bun run build makes it); needs curl and psql")
     .option("--executable <path>", "the executable to measure", executable)
     .option("--seed <n>", "what the fleet is drawn from", Number, 7)
     .option("--samples <n>", "the most samples of one read", Number, 200)
@@ -123,8 +111,7 @@ export async function benchReads(executable: string, args: readonly string[]): P
     .option("--dir <path>", "where the database goes", tmpdir())
     .parse(args, { from: "user" })
     .opts<{ executable: string; seed: number; samples: number; parts: string[]; dir: string }>();
-  const version = await psqlVersion();
-  if (version === null) throw new Error("psql isn't there: the package postgresql-client has it");
+  const versions = await clientVersions();
   const place = mkdtempSync(join(options.dir, "tally-bench-"));
   chmodSync(place, 0o755);
   const tally = await startTally(options.executable, place);
@@ -132,7 +119,7 @@ export async function benchReads(executable: string, args: readonly string[]): P
   const plain = new PlainClient(session);
   try {
     console.log(
-      `${machineLine()}; Bun ${Bun.version}, PostgreSQL ${await session.serverVersion()}, ${version}`,
+      `${machineLine()}; Bun ${Bun.version}, PostgreSQL ${await session.serverVersion()}, ${versions}`,
     );
     const seconds = await loadFleet(session.db, options.seed);
     console.log(

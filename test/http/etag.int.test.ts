@@ -43,7 +43,7 @@ describe.each(TAGGED)("the read of $name", ({ where }) => {
 
   test("has a strong tag, the same for the same bytes", async () => {
     const [first, second] = [await ask(path), await ask(path)];
-    expect(first.headers.get("etag")).toMatch(/^"[\w-]{27}"$/);
+    expect(first.headers.get("etag")).toMatch(/^"\w{1,13}(?:\.\w{1,13})*"$/);
     expect(second.headers.get("etag")).toBe(first.headers.get("etag"));
     expect(await second.text()).toBe(await first.text());
   });

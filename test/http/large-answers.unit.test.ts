@@ -40,9 +40,15 @@ async function raw(port: number, request: string, pauseMs: number): Promise<Rece
 
 // Around the bound of ours, around that of the server, and far beyond what a socket's buffers hold.
 const sizes = [100, 4_095, 4_096, 4_097, 12_000, 16_384, 17_000, 70_000, 1_000_000, 8_000_000];
+const shapes = ["characters", "characters in pieces"] as const;
+const answers = sizes.flatMap((characters) => shapes.map((shape) => [characters, shape] as const));
 
-describe.each(sizes)("an answer of %d characters", (characters) => {
-  const path = `/large?characters=${characters}`;
+function pathOf(characters: number, shape: (typeof shapes)[number]): string {
+  return `/large?characters=${characters}${shape === "characters" ? "" : "&pieces"}`;
+}
+
+describe.each(answers)("an answer of %d %s", (characters, shape) => {
+  const path = pathOf(characters, shape);
   const text = largeText(characters);
   const last = `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
 
@@ -99,10 +105,10 @@ describe.each(sizes)("an answer of %d characters", (characters) => {
 });
 
 // A head may be cut where a socket's buffer ends, which is behind it unless that is nearly full.
-test.each(sizes.filter((characters) => characters < 100_000))(
-  "an answer of %d characters comes with its whole head in the first piece",
-  async (characters) => {
-    expect(await brokenHeads(`/large?characters=${characters}`)).toBe("0");
+test.each(answers.filter(([characters]) => characters < 100_000))(
+  "an answer of %d %s comes with its whole head in the first piece",
+  async (characters, shape) => {
+    expect(await brokenHeads(pathOf(characters, shape))).toBe("0");
   },
 );
 

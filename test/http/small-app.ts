@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { type AppOptions, assemble } from "../../src/http/frame.ts";
-import { jsonAnswer } from "../../src/http/json.ts";
+import { type JsonText, jsonAnswer } from "../../src/http/json.ts";
 import { type Listening, listen } from "../../src/http/listen.ts";
 import { operation } from "../../src/http/operation.ts";
 import {
@@ -83,6 +83,11 @@ export function largeText(characters: number): string {
   return JSON.stringify("界012345ü💾".repeat(Math.ceil(characters / 10)).slice(0, characters - 2));
 }
 
+/** A text in three pieces, of which the large one is bytes, as a page's are. */
+function inPieces(text: string): JsonText {
+  return [text.slice(0, 1), Buffer.from(text.slice(1, -1)), text.slice(-1)];
+}
+
 /** A running small app. */
 export interface SmallApp extends Listening {
   readonly logged: Record<string, unknown>[];
@@ -115,7 +120,9 @@ export function smallApp(fail: () => unknown = () => new Error("on purpose")): S
     })
     .get("/large", async ({ request }) => {
       await Bun.sleep(1);
-      return jsonAnswer(largeText(Number(new URL(request.url).searchParams.get("characters"))));
+      const query = new URL(request.url).searchParams;
+      const text = largeText(Number(query.get("characters")));
+      return jsonAnswer(query.has("pieces") ? inPieces(text) : text);
     })
     .put("/things/:cloud/:id", () => new Response("put"))
     .post(
