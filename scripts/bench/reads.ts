@@ -21,7 +21,7 @@ import { startTally } from "./tally.ts";
 /** Runs before the clock counts, so that connections stand and caches are as warm for one side as for the other. */
 const WARMUP = 40;
 /** Samples of one side before it is the other's turn: the machine's speed may change within a second. */
-const TURN = 10;
+const TURN = 5;
 /** Before a part is measured, all of it is read for so long: a service is used for months, psql is compiled code. */
 const WARMUP_MS = 20_000;
 
