@@ -94,8 +94,10 @@ export async function readPage(
   values: readonly string[],
   limit: number,
 ): Promise<ObjectPage> {
+  // Bytes come as text where statements aren't prepared; of that, bun:sql reads hexadecimal digits only.
   const [row]: { items: Buffer | null; found: number }[] = await db.unsafe(
-    `SELECT ${inBytes(PAGE_TEXT)} AS items, count(*)::int AS found FROM (${list}) list`,
+    `SELECT ${inBytes(PAGE_TEXT)} AS items, count(*)::int AS found, set_config('bytea_output', 'hex', true)
+       FROM (${list}) list`,
     [...values],
   );
   if (row === undefined || row.items === null) return EMPTY_PAGE;

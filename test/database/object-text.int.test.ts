@@ -48,23 +48,25 @@ const HOSTILE = [
   ['a\u001eb"\n', '{\n\t"x": "\\u001e",\r\n"y": [1,\n2]}'],
   ["},{", '"},{"'],
   ["$&", '"$1$`"'],
+  ["ü界💾\u0085", '"\\ud800 ü界💾"'],
 ] as const;
 const WRITTEN = [
   '{"name":"a\\u001eb\\"\\n","raw":{\n\t"x": "\\u001e",\r\n"y": [1,\n2]}}',
   '{"name":"},{","raw":"},{"}',
   '{"name":"$&","raw":"$1$`"}',
+  '{"name":"ü界💾\u0085","raw":"\\ud800 ü界💾"}',
 ];
 
 test("what separates them in the answer is found in none of them", async () => {
   expect(await read(HOSTILE)).toEqual({ items: WRITTEN.join(","), last: null });
 });
 
-test.each([1, 2, 3, 4])(
-  "a page of %d of three holds no more, and knows its last one where it is cut",
+test.each([1, 2, 3, 4, 5])(
+  "a page of %d of four holds no more, and knows its last one where it is cut",
   async (limit) => {
     expect(await read(HOSTILE, "n", limit)).toEqual({
       items: WRITTEN.slice(0, limit).join(","),
-      last: limit < 3 ? (WRITTEN[limit - 1] ?? "") : null,
+      last: limit < 4 ? (WRITTEN[limit - 1] ?? "") : null,
     });
   },
 );

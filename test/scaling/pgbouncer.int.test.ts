@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Database } from "../../src/database/connection.ts";
 import { migrateUp, schemaState } from "../../src/database/migrations.ts";
+import { readPage } from "../../src/database/object-text.ts";
 import { isPooled, openPool } from "../../src/database/pool.ts";
 import { transaction } from "../../src/database/transaction.ts";
 import { probeDatabase } from "../../src/telemetry/probe.ts";
@@ -107,6 +108,19 @@ describe.skipIf(WITHOUT_PGBOUNCER !== null)("behind PgBouncer in transaction mod
       [...paths, ...paths, ...paths].map((path) => server.request(path, { token: admin })),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  });
+
+  test("a page is what it is without the pooler, letter for letter", async () => {
+    const list = `SELECT to_json(name)::text AS item
+                    FROM json_array_elements_text($1::text::json) AS given (name) LIMIT $2::text::int`;
+    const values = [JSON.stringify(["ü", "界", "💾", "\\x41", "a\n\u001e"]), "5"];
+    // An old habit, of drivers that knew no hexadecimal digits.
+    const page = await pooled.begin(async (tx) => {
+      await tx`SET LOCAL bytea_output = 'escape'`;
+      return await readPage(tx, list, values, 4);
+    });
+    expect(page.items.toString()).toBe('"ü","界","💾","\\\\x41"');
+    expect(page).toEqual(await readPage(own.db, list, values, 4));
   });
 
   test("a transaction acknowledges what is on the disk only, whatever the role says; and readiness says so", async () => {
