@@ -3,6 +3,7 @@
  * server in the same run.
  */
 import { inBytes, PAGE_TEXT } from "../../src/database/object-text.ts";
+import { linesOf } from "./contract.ts";
 import type { Session } from "./session.ts";
 
 /** Their versions, in a line. @throws Error where one isn't there */
@@ -11,7 +12,7 @@ export async function clientVersions(): Promise<string> {
   if (lacking !== undefined)
     throw new Error(`${lacking} isn't there: the packages curl, postgresql-client and coreutils have them`);
   const [curl = "", psql = ""] = await Promise.all(
-    ["curl", "psql"].map((name) => new Response(Bun.spawn([name, "--version"]).stdout).text()),
+    ["curl", "psql"].map((name) => Bun.spawn([name, "--version"]).stdout.text()),
   );
   return `${curl.split(" ", 2).join(" ")}, ${psql.trim()}`;
 }
@@ -52,7 +53,7 @@ export class PlainClient {
       stdout: "pipe",
       stderr: "pipe",
     });
-    this.#said = lines(this.#child.stdout);
+    this.#said = linesOf(this.#child.stdout);
     this.#child.stdin.write("\\timing on\n");
   }
 
@@ -91,14 +92,4 @@ function asText(statement: string): string {
   const text = statement.replace(inBytes(PAGE_TEXT), PAGE_TEXT).trim();
   if (text.includes("convert_to(")) throw new Error(`not a page as it was known: ${text}`);
   return text;
-}
-
-async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
-  let rest = "";
-  const decoder = new TextDecoder();
-  for await (const piece of stream) {
-    const whole = (rest + decoder.decode(piece, { stream: true })).split("\n");
-    rest = whole.pop() ?? "";
-    yield* whole;
-  }
 }

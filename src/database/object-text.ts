@@ -87,6 +87,7 @@ export const EMPTY_PAGE: ObjectPage = { items: Buffer.alloc(0), last: null };
  * @param list a statement whose rows have one column, `item`, an object's text; it reads one row more than the page may
  *   hold. An aggregate takes the rows of a subquery in its order where nothing else goes on beside it.
  * @param limit how many objects the page may hold, one at least
+ * @returns a page whose bytes are the caller's own: the driver makes a value's anew
  */
 export async function readPage(
   db: Queryable,

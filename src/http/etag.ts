@@ -13,9 +13,9 @@ export const NOT_MODIFIED = {
 };
 
 /**
- * JSON text as an answer with its strong ETag, made from its bytes: equal bytes, equal tag. It is no secret and no
- * signature, so that a quick hash serves: what only admins write needs no guard against made-up collisions. Where the request's
- * `If-None-Match` names that tag, or `*`, it is a 304 without a body instead.
+ * JSON text as an answer with its strong ETag, made from its bytes: equal pieces, equal tag. It is no secret and no
+ * signature, so that a quick hash serves: what only admins write needs no guard against made-up collisions. Where the
+ * request's `If-None-Match` names that tag, or `*`, it is a 304 without a body instead.
  */
 export function taggedAnswer(request: Request, text: JsonText): Response {
   const hashes = piecesOf(text).map((piece) => Bun.hash.xxHash3(piece).toString(36));

@@ -3,7 +3,7 @@
 /** JSON as it is answered: a text, or pieces of one in their order, of which bytes are UTF-8. */
 export type JsonText = string | readonly (string | Uint8Array)[];
 
-/** So many characters, of three bytes each at most, fit into Bun's buffer of 16 KiB with any head of ours. */
+/** So many characters of three bytes each at most, or bytes, fit into Bun's buffer of 16 KiB with any head of ours. */
 const ONE_PIECE = 4 * 1024;
 
 /**
@@ -19,7 +19,7 @@ function bodyOf(text: JsonText): string | Uint8Array<ArrayBuffer> | ReadableStre
     type: "direct",
     async pull(controller) {
       for (const piece of pieces) {
-        // Each piece goes out from where it lies: after one that waits it would be copied.
+        // What was written so far goes out first: a piece would be copied behind one that still waits.
         controller.flush();
         controller.write(piece);
       }
