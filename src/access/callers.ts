@@ -5,6 +5,7 @@
 import type { Queryable } from "../database/connection.ts";
 import { Problem } from "../problem.ts";
 import { Lookups } from "./lookups.ts";
+import { credentialNeeded, roleNeeded, type Scheme } from "./needed.ts";
 import { findApiToken, findCredential, type Role } from "./queries.ts";
 import { bearerToken, hasFormOf, sameSecret, tokenSha256 } from "./tokens.ts";
 
@@ -50,17 +51,9 @@ export interface InternalCaller {
 const OPEN = "auth-disabled";
 const RANKS = { project: 0, read_all: 1, admin: 2 } as const satisfies Record<Role, number>;
 
-/** What each scheme's routes take, for whoever sent something else. */
-const NEEDED = {
-  ingest: "a live ingest token (tly_i_…): tally credential create issues one",
-  api: "a live API token (tly_a_…): tally token create issues one",
-  internal:
-    "the internal token: TALLY_REPORTING_INTERNAL_TOKEN, or else the data directory's file internal-token",
-} as const;
-
-function unauthorized(scheme: keyof typeof NEEDED): Problem {
+function unauthorized(scheme: Scheme): Problem {
   // One answer for every reason: whoever guesses learns nothing from it.
-  return new Problem("unauthorized", `this route takes a bearer token, ${NEEDED[scheme]}`, {
+  return new Problem("unauthorized", credentialNeeded(scheme), {
     headers: { "www-authenticate": "Bearer" },
   });
 }
@@ -81,9 +74,9 @@ function credentialsOf(db: Queryable): Lookups<Credential> {
 export async function ingestCaller(services: AccessServices, request: Request): Promise<IngestCaller> {
   if (services.settings.auth.mode === "disabled") return { actor: OPEN, scope: null };
   const token = bearerToken(request.headers.get("authorization"));
-  if (token === null || !hasFormOf("ingest", token)) throw unauthorized("ingest");
+  if (token === null || !hasFormOf("ingest", token)) throw unauthorized("ingestToken");
   const credential = await credentialsOf(services.db).find(tokenSha256(token));
-  if (credential === null) throw unauthorized("ingest");
+  if (credential === null) throw unauthorized("ingestToken");
   return {
     actor: credential.id,
     scope: { platform: credential.platform, cloud: credential.cloud },
@@ -98,11 +91,11 @@ export async function ingestCaller(services: AccessServices, request: Request): 
 export async function apiCaller(services: AccessServices, request: Request, needs: Role): Promise<ApiCaller> {
   if (services.settings.auth.mode === "disabled") return { actor: OPEN, role: "admin", scope: null };
   const token = bearerToken(request.headers.get("authorization"));
-  if (token === null || !hasFormOf("api", token)) throw unauthorized("api");
+  if (token === null || !hasFormOf("api", token)) throw unauthorized("apiToken");
   const found = await findApiToken(services.db, tokenSha256(token));
-  if (found === null) throw unauthorized("api");
+  if (found === null) throw unauthorized("apiToken");
   if (RANKS[found.role] < RANKS[needs]) {
-    throw new Problem("forbidden", `this route takes a token of role ${needs}`);
+    throw new Problem("forbidden", roleNeeded(needs));
   }
   const pairs = found.projects.map(({ cloud, externalId }) => ({ cloud, projectId: externalId }));
   return { actor: found.id, role: found.role, scope: found.role === "project" ? pairs : null };
@@ -115,7 +108,7 @@ export function internalCaller(services: AccessServices, request: Request): Inte
   const token = bearerToken(request.headers.get("authorization"));
   // No token set means that nobody may call, never that anybody may.
   if (token === null || internalToken === null || !sameSecret(token, internalToken))
-    throw unauthorized("internal");
+    throw unauthorized("internalToken");
   return { actor: "internal" };
 }
 

@@ -10,6 +10,7 @@ import type { Services } from "../http/services.ts";
 import { apiCaller } from "./callers.ts";
 import { type LogPosition, pageOfLog } from "./log.ts";
 import { AuditList } from "./model.ts";
+import { roleNeeded } from "./needed.ts";
 
 const listAuditLog = operation({
   id: "listAuditLog",
@@ -46,7 +47,7 @@ const listAuditLog = operation({
       },
     },
   },
-  problems: ["forbidden"],
+  problems: [{ kind: "forbidden", detail: roleNeeded("admin") }],
 });
 
 const LIST = "audit-log";

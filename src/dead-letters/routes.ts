@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
+import { roleNeeded } from "../access/needed.ts";
 import { formatInstant, storedInstant } from "../event/instant.ts";
 import { jsonAnswer, pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
@@ -63,7 +64,7 @@ const listRejectedEvents = operation({
       example: { items: [LETTER], next_cursor: null },
     },
   },
-  problems: ["forbidden"],
+  problems: [{ kind: "forbidden", detail: roleNeeded("admin") }],
 });
 
 const retryRejectedEvent = operation({
@@ -86,7 +87,11 @@ const retryRejectedEvent = operation({
       },
     },
   },
-  problems: ["forbidden", "not_found", "conflict"],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("admin") },
+    "not_found",
+    { kind: "conflict", detail: "the item was too large to be kept, so there is nothing to retry" },
+  ],
 });
 
 const retryRejectedEvents = operation({
@@ -112,7 +117,7 @@ const retryRejectedEvents = operation({
       example: { retried: 1000, resolved: 998, refused: 2, remaining: 0, next_cursor: null },
     },
   },
-  problems: ["forbidden"],
+  problems: [{ kind: "forbidden", detail: roleNeeded("admin") }],
 });
 
 const LIST = "rejected-events";

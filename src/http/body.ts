@@ -59,9 +59,14 @@ export async function readText(
   }
 }
 
+/** The `detail` of a 413 whose reason is the bound of every body. */
+export function tooLargeDetail(maxBytes: number): string {
+  return `the body is larger than ${maxBytes} bytes`;
+}
+
 function tooLarge(maxBytes: number): Problem {
   // The rest of the body is never read, so the connection can't carry another request.
-  return new Problem("payload_too_large", `the body is larger than ${maxBytes} bytes`, {
+  return new Problem("payload_too_large", tooLargeDetail(maxBytes), {
     headers: { connection: "close" },
   });
 }

@@ -1,10 +1,9 @@
 /** What an operation says of itself in the OpenAPI document. */
 import { OptionalKind, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import type { DocumentDecoration } from "elysia";
-import { PROBLEMS, type ProblemKind } from "../problem.ts";
-
-/** The three schemes of bearer tokens; a token of one is no use at the routes of another. */
-export type Security = "ingestToken" | "apiToken" | "internalToken";
+import { credentialNeeded, type Scheme } from "../access/needed.ts";
+import { type FieldError, PROBLEMS, type ProblemKind } from "../problem.ts";
+import { MAX_BODY_BYTES, tooLargeDetail } from "./body.ts";
 
 /** One good answer. */
 export interface Answer {
@@ -16,6 +15,17 @@ export interface Answer {
   readonly contentType?: string;
   /** Headers worth knowing, name → description. */
   readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A problem that an operation answers, and what the document shows of it. */
+export interface ProblemAnswer {
+  readonly kind: ProblemKind;
+  /** Where it is not the catalogue's. */
+  readonly status?: 422;
+  /** What the operation says of it; left out where `errors` say it, or nothing does. */
+  readonly detail?: string;
+  /** Faults that a request to this very operation can have. */
+  readonly errors?: readonly FieldError[];
 }
 
 /** RFC 9457, as every error answers. */
@@ -47,7 +57,7 @@ interface Documented {
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
-  readonly security: Security | null;
+  readonly security: Scheme | null;
   readonly params?: TObject;
   readonly query?: TObject;
   readonly body?: {
@@ -55,9 +65,10 @@ interface Documented {
     readonly required: boolean;
     readonly description?: string;
     readonly example?: unknown;
+    readonly maxBytes?: number;
   };
   readonly answers: Readonly<Record<number, Answer>>;
-  readonly problems?: readonly (ProblemKind | { readonly kind: ProblemKind; readonly status: 422 })[];
+  readonly problems?: readonly (ProblemKind | ProblemAnswer)[];
 }
 
 type Responses = NonNullable<DocumentDecoration["responses"]>;
@@ -134,34 +145,44 @@ const PROBLEM_HEADERS: Readonly<Record<number, Record<string, { description: str
   503: { "Retry-After": { description: "Seconds to wait.", schema: { type: "integer" } } },
 };
 
-function example(kind: ProblemKind, status: number): object {
-  const problem = { type: `urn:tally:error:${kind}`, title: PROBLEMS[kind].title, status };
-  if (kind !== "validation") return problem;
-  const fault = { loc: "query.colour", msg: "is no parameter of this operation" };
-  return { ...problem, detail: `${fault.loc}: ${fault.msg}`, errors: [fault] };
+/** Refused by every operation. */
+const UNKNOWN_PARAMETER = { loc: "query.colour", msg: "is no parameter of this operation" };
+
+function exampleOf({ kind, detail, errors }: ProblemAnswer, status: number): object {
+  const said = detail ?? errors?.map(({ loc, msg }) => `${loc}: ${msg}`).join("; ");
+  return {
+    type: `urn:tally:error:${kind}`,
+    title: PROBLEMS[kind].title,
+    status,
+    ...(said === undefined ? {} : { detail: said }),
+    ...(errors === undefined ? {} : { errors }),
+  };
+}
+
+/** What an operation answers by its nature, and then its own: of one kind and status, the last counts. */
+function problemsOf({ security, body, problems = [] }: Documented): ProblemAnswer[] {
+  const all: ProblemAnswer[] = [{ kind: "validation", errors: [UNKNOWN_PARAMETER] }, { kind: "internal" }];
+  if (security !== null) {
+    all.push({ kind: "unauthorized", detail: credentialNeeded(security) }, { kind: "unavailable" });
+  }
+  if (body !== undefined) {
+    all.push({ kind: "payload_too_large", detail: tooLargeDetail(body.maxBytes ?? MAX_BODY_BYTES) });
+  }
+  return [...all, ...problems.map((problem) => (typeof problem === "string" ? { kind: problem } : problem))];
 }
 
 function problemAnswers(spec: Documented) {
-  const byStatus = new Map<number, Set<ProblemKind>>();
-  const add = (kind: ProblemKind, status: number = PROBLEMS[kind].status) => {
-    byStatus.set(status, (byStatus.get(status) ?? new Set()).add(kind));
-  };
-  add("validation");
-  add("internal");
-  if (spec.security !== null) {
-    add("unauthorized");
-    add("unavailable");
-  }
-  if (spec.body !== undefined) add("payload_too_large");
-  for (const problem of spec.problems ?? []) {
-    if (typeof problem === "string") add(problem);
-    else add(problem.kind, problem.status);
+  const byStatus = new Map<number, Map<ProblemKind, object>>();
+  for (const problem of problemsOf(spec)) {
+    const status = problem.status ?? PROBLEMS[problem.kind].status;
+    const kinds = byStatus.get(status) ?? new Map();
+    byStatus.set(status, kinds.set(problem.kind, exampleOf(problem, status)));
   }
   const responses: Responses = {};
   for (const [status, kinds] of byStatus) {
     if (spec.answers[status] !== undefined) continue;
     responses[status] = {
-      description: [...kinds]
+      description: [...kinds.keys()]
         .map((kind) => `${PROBLEMS[kind].title} (\`urn:tally:error:${kind}\`)`)
         .join("; or "),
       headers: {
@@ -171,7 +192,7 @@ function problemAnswers(spec: Documented) {
       content: {
         "application/problem+json": {
           schema: ProblemSchema,
-          examples: Object.fromEntries([...kinds].map((kind) => [kind, { value: example(kind, status) }])),
+          examples: Object.fromEntries([...kinds].map(([kind, value]) => [kind, { value }])),
         },
       },
     };

@@ -5,10 +5,11 @@
  * operation doesn't is refused.
  */
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
+import type { Scheme } from "../access/needed.ts";
 import type { FieldError, ProblemKind } from "../problem.ts";
 import { MAX_BODY_BYTES, readText } from "./body.ts";
 import { holdsText, readMembers, readValue } from "./members.ts";
-import { type Answer, operationDetail, type Security } from "./operation-detail.ts";
+import { type Answer, operationDetail, type ProblemAnswer } from "./operation-detail.ts";
 import { Refused } from "./parameters.ts";
 import { refusal } from "./refusal.ts";
 import { pathEntries, queryEntries } from "./request-input.ts";
@@ -44,7 +45,7 @@ export interface OperationSpec<
   readonly summary: string;
   readonly description?: string;
   /** The credential's scheme, null for none. */
-  readonly security: Security | null;
+  readonly security: Scheme | null;
   /** Path parameters, all required, by the names of the route's pattern. */
   readonly params?: P;
   readonly query?: Q;
@@ -52,7 +53,7 @@ export interface OperationSpec<
   /** What it answers when all is well, by status. */
   readonly answers: Readonly<Record<number, Answer>>;
   /** What else it answers; validation, unauthorized, internal, unavailable and payload_too_large come by themselves. */
-  readonly problems?: readonly (ProblemKind | { readonly kind: ProblemKind; readonly status: 422 })[];
+  readonly problems?: readonly (ProblemKind | ProblemAnswer)[];
 }
 
 type BodyValue<B extends TSchema, R extends boolean, S extends boolean> = S extends false

@@ -46,7 +46,12 @@ const ingestEvents = operation({
       },
     },
   },
+  problems: [{ kind: "payload_too_large", detail: tooMany(BATCH_MAX_ITEMS + 1) }],
 });
+
+function tooMany(items: number): string {
+  return `A request takes at most ${BATCH_MAX_ITEMS} events, this one holds ${items}; none of them was stored.`;
+}
 
 export function ingestRoutes(services: Services) {
   const ingest = groupedIngest({
@@ -60,10 +65,7 @@ export function ingestRoutes(services: Services) {
       const { actor, scope } = await ingestCaller(services, request);
       const { text, value } = await ingestEvents.readBody(request);
       if (Array.isArray(value) && value.length > BATCH_MAX_ITEMS) {
-        throw new Problem(
-          "payload_too_large",
-          `A request takes at most ${BATCH_MAX_ITEMS} events, this one holds ${value.length}; none of them was stored.`,
-        );
+        throw new Problem("payload_too_large", tooMany(value.length));
       }
       const outcome = await ingest({ actor, scope, source: "collector" }, text, value);
       return jsonAnswer(JSON.stringify(outcome));

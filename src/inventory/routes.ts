@@ -13,7 +13,7 @@ import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
 import { lifecycleJson } from "./answers.ts";
 import { EVENT, HISTORY_START, RESOURCE } from "./examples.ts";
-import { readHistory } from "./history.ts";
+import { MAX_HISTORY, readHistory } from "./history.ts";
 import { type EventPosition, pageOfEvents, pageOfResources } from "./list-queries.ts";
 import { EventList, Lifecycle, ResourceList } from "./model.ts";
 
@@ -42,7 +42,7 @@ const listEvents = operation({
   answers: {
     200: { schema: EventList, description: "A page.", example: { items: [EVENT], next_cursor: null } },
   },
-  problems: ["forbidden"],
+  problems: [{ kind: "forbidden", detail: "project_id is none of this token's projects" }],
 });
 
 const listResources = operation({
@@ -71,7 +71,7 @@ const listResources = operation({
   answers: {
     200: { schema: ResourceList, description: "A page.", example: { items: [RESOURCE], next_cursor: null } },
   },
-  problems: ["forbidden"],
+  problems: [{ kind: "forbidden", detail: "project_id is none of this token's projects" }],
 });
 
 const resourceParams = Type.Object({
@@ -91,7 +91,10 @@ const listResourceEvents = operation({
   answers: {
     200: { schema: EventList, description: "The history.", example: { items: [EVENT], next_cursor: null } },
   },
-  problems: ["not_found", "history_too_long"],
+  problems: [
+    "not_found",
+    { kind: "history_too_long", detail: `the resource has more than ${MAX_HISTORY} stored events` },
+  ],
 });
 
 const getLifecycle = operation({
@@ -109,7 +112,10 @@ const getLifecycle = operation({
       example: { resource: RESOURCE, events: [EVENT], intervals: [HISTORY_START], warnings: [] },
     },
   },
-  problems: ["not_found", "history_too_long"],
+  problems: [
+    "not_found",
+    { kind: "history_too_long", detail: `the resource has more than ${MAX_HISTORY} stored events` },
+  ],
 });
 
 /** A filter by a project that the token has nothing to do with is refused rather than answered with nothing. */

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
+import { roleNeeded } from "../access/needed.ts";
 import type { Queryable } from "../database/connection.ts";
 import { snapshot } from "../database/snapshot.ts";
 import { jsonAnswer } from "../http/json.ts";
@@ -24,7 +25,6 @@ const relationParams = Type.Object({
   id: idParam("The project that the relation leaves."),
   relation_id: idParam("The relation."),
 });
-const unprocessable = { kind: "validation", status: 422 } as const;
 const at = Type.Optional(instantParam("Relations that are valid at this instant; left out, now."));
 
 const listRelations = operation({
@@ -44,7 +44,11 @@ const listRelations = operation({
     at,
   }),
   answers: { 200: { schema: RelationList, description: "The relations.", example: { items: [RELATION] } } },
-  problems: ["forbidden", "not_found", "result_too_large"],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("read_all") },
+    "not_found",
+    { kind: "result_too_large", detail: `the project has more than ${MAX_UNPAGED} such relations` },
+  ],
 });
 
 const makeRelation = operation({
@@ -64,7 +68,26 @@ const makeRelation = operation({
       headers: { Location: "Where it is changed and closed." },
     },
   },
-  problems: ["forbidden", "not_found", "conflict", unprocessable, "relation_cycle"],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("admin") },
+    "not_found",
+    { kind: "conflict", detail: "an open relation of this type between the two is there already" },
+    {
+      kind: "validation",
+      status: 422,
+      errors: [
+        {
+          loc: "body.metadata.pricing_adjustments.0.rate",
+          msg: "must be a decimal as a string, from 0 to 1, with at most six fractional digits",
+        },
+        { loc: "body.metadata.pricing_adjustments.1.scope", msg: "is required" },
+      ],
+    },
+    {
+      kind: "relation_cycle",
+      detail: "the target's cost is attributed to it, over other relations, already",
+    },
+  ],
 });
 
 const patchRelation = operation({
@@ -87,7 +110,20 @@ const patchRelation = operation({
       example: { ...RELATION, valid_to: "2026-06-30T22:00:00Z" },
     },
   },
-  problems: ["forbidden", "not_found", "conflict", unprocessable],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("admin") },
+    "not_found",
+    {
+      kind: "conflict",
+      detail:
+        "pricing_adjustments are fixed: send them as they are stored, or close the relation and make another",
+    },
+    {
+      kind: "validation",
+      status: 422,
+      errors: [{ loc: "body.valid_to", msg: `must be after valid_from, which is ${RELATION.valid_from}` }],
+    },
+  ],
 });
 
 const deleteRelation = operation({
@@ -99,7 +135,7 @@ const deleteRelation = operation({
   security: "apiToken",
   params: relationParams,
   answers: { 204: { description: "It is closed." } },
-  problems: ["forbidden", "not_found"],
+  problems: [{ kind: "forbidden", detail: roleNeeded("admin") }, "not_found"],
 });
 
 const listRelated = operation({
@@ -117,7 +153,11 @@ const listRelated = operation({
   answers: {
     200: { schema: RelatedProjectList, description: "The projects.", example: { items: [RELATED] } },
   },
-  problems: ["forbidden", "not_found", "result_too_large"],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("read_all") },
+    "not_found",
+    { kind: "result_too_large", detail: `the relations lead to more than ${MAX_UNPAGED} projects` },
+  ],
 });
 
 async function known(db: Queryable, id: string): Promise<void> {

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller, inScope } from "../access/callers.ts";
+import { roleNeeded } from "../access/needed.ts";
 import { snapshot } from "../database/snapshot.ts";
 import { ETAG_HEADER, NOT_MODIFIED, taggedAnswer } from "../http/etag.ts";
 import { jsonAnswer, pageText } from "../http/json.ts";
@@ -16,11 +17,10 @@ import { CREATE_PROJECT, PROJECT, SUMMARY } from "./examples.ts";
 import { CreateProject, Project, ProjectList, ProjectSummary, UpdateProject } from "./model.ts";
 import { findProject, type ProjectPosition, pageOfProjects } from "./queries.ts";
 import { changeProject, createProject } from "./registry.ts";
-import { summarize } from "./summary.ts";
+import { MAX_EVENTS, summarize } from "./summary.ts";
 
 const TAG = "Projects";
 const params = Type.Object({ id: idParam("The project.") });
-const unprocessable = { kind: "validation", status: 422 } as const;
 
 const listProjects = operation({
   id: "listProjects",
@@ -44,7 +44,7 @@ const listProjects = operation({
     },
     304: NOT_MODIFIED,
   },
-  problems: ["forbidden"],
+  problems: [{ kind: "forbidden", detail: roleNeeded("read_all") }],
 });
 
 const registerProject = operation({
@@ -63,7 +63,15 @@ const registerProject = operation({
       headers: { Location: "Where it is read." },
     },
   },
-  problems: ["forbidden", "conflict", unprocessable],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("admin") },
+    { kind: "conflict", detail: "a project of this cloud has this external_id already" },
+    {
+      kind: "validation",
+      status: 422,
+      errors: [{ loc: "body.cloud", msg: 'must be "meta", like the platform of this virtual project' }],
+    },
+  ],
 });
 
 const getProject = operation({
@@ -77,7 +85,7 @@ const getProject = operation({
     200: { schema: Project, description: "The project.", example: PROJECT, headers: ETAG_HEADER },
     304: NOT_MODIFIED,
   },
-  problems: ["forbidden", "not_found"],
+  problems: [{ kind: "forbidden", detail: roleNeeded("read_all") }, "not_found"],
 });
 
 const patchProject = operation({
@@ -94,7 +102,17 @@ const patchProject = operation({
     example: { name: PROJECT.name, metadata: PROJECT.metadata },
   },
   answers: { 200: { schema: Project, description: "The project as it is now.", example: PROJECT } },
-  problems: ["forbidden", "not_found", unprocessable],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("admin") },
+    "not_found",
+    {
+      kind: "validation",
+      status: 422,
+      errors: [
+        { loc: "body.metadata", msg: "is 65537 bytes as it would be stored, at most 65536 bytes are kept" },
+      ],
+    },
+  ],
 });
 
 const getSummary = operation({
@@ -110,7 +128,10 @@ const getSummary = operation({
     to: instantParam("The first instant after the window."),
   }),
   answers: { 200: { schema: ProjectSummary, description: "The summary.", example: SUMMARY } },
-  problems: ["not_found", "history_too_long"],
+  problems: [
+    "not_found",
+    { kind: "history_too_long", detail: `the project's resources have more than ${MAX_EVENTS} events` },
+  ],
 });
 
 function projectPosition(cursor: string): ProjectPosition {

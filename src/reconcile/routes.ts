@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
+import { roleNeeded } from "../access/needed.ts";
 import { storedInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
 import { operation } from "../http/operation.ts";
@@ -50,7 +51,7 @@ const listSyncRuns = operation({
       },
     },
   },
-  problems: ["forbidden"],
+  problems: [{ kind: "forbidden", detail: roleNeeded("read_all") }],
 });
 
 const LIST = "sync-runs";

@@ -34,7 +34,10 @@ const syncCloud = operation({
       },
     },
   },
-  problems: ["not_found", "conflict"],
+  problems: [
+    { kind: "not_found", detail: "no cloud of that name is configured" },
+    { kind: "conflict", detail: "another run of os-prod-eu1 is under way" },
+  ],
 });
 
 export function syncRoutes(services: Services) {

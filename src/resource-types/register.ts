@@ -9,6 +9,11 @@ import { compileSizeSchema, SchemaRefused } from "./registry.ts";
 /** The largest document, in bytes of its text as it was sent. */
 export const MAX_DOCUMENT_BYTES = 65_536;
 
+/** What is said of a larger one. */
+export function tooLargeDetail(bytes: number): string {
+  return `size_schema is ${bytes} bytes, at most ${MAX_DOCUMENT_BYTES} are kept`;
+}
+
 /**
  * Stores a document for a resource type, with its audit row. It is compiled first: what ingestion could not
  * apply is refused and changes nothing. The next event that is ingested, by any process, is held to it.
@@ -23,10 +28,7 @@ export async function registerType(
 ): Promise<RegisteredType> {
   const bytes = Buffer.byteLength(document);
   if (bytes > MAX_DOCUMENT_BYTES) {
-    throw new Problem(
-      "payload_too_large",
-      `size_schema is ${bytes} bytes, at most ${MAX_DOCUMENT_BYTES} are kept`,
-    );
+    throw new Problem("payload_too_large", tooLargeDetail(bytes));
   }
   try {
     compileSizeSchema(document);

@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
+import { roleNeeded } from "../access/needed.ts";
 import { VIRTUAL_PLATFORMS } from "../event/bounds.ts";
 import { formatInstant } from "../event/instant.ts";
 import { memberText } from "../event/json-text.ts";
@@ -14,7 +15,7 @@ import type { Services } from "../http/services.ts";
 import { Problem } from "../problem.ts";
 import { RegisterResourceType, ResourceType, ResourceTypeList } from "./model.ts";
 import { findType, listTypes, type RegisteredType } from "./queries.ts";
-import { registerType } from "./register.ts";
+import { MAX_DOCUMENT_BYTES, registerType, tooLargeDetail } from "./register.ts";
 
 const EXAMPLE = {
   platform: "openstack",
@@ -76,7 +77,10 @@ const registerResourceType = operation({
     example: { size_schema: EXAMPLE.size_schema },
   },
   answers: { 200: { schema: ResourceType, description: "It is in force.", example: EXAMPLE } },
-  problems: ["forbidden"],
+  problems: [
+    { kind: "forbidden", detail: roleNeeded("admin") },
+    { kind: "payload_too_large", detail: tooLargeDetail(MAX_DOCUMENT_BYTES + 1) },
+  ],
 });
 
 function typeJson({ platform, resourceType, sizeSchema, updatedAt }: RegisteredType): string {

@@ -10,15 +10,17 @@ export interface Group<D extends string> {
   readonly count: number;
 }
 
+/** What is said of it. */
+export function tooManyDetail(what: string): string {
+  return `${what} fall into more than ${MAX_GROUPS} groups when every dimension counts: narrow them`;
+}
+
 /**
  * The refusal of an answer that nothing bounds. Whether it comes doesn't depend on `group_by`: a dashboard that
  * is read today isn't refused tomorrow for one dimension more.
  */
 export function tooManyGroups(what: string): Problem {
-  return new Problem(
-    "result_too_large",
-    `${what} fall into more than ${MAX_GROUPS} groups when every dimension counts: narrow them`,
-  );
+  return new Problem("result_too_large", tooManyDetail(what));
 }
 
 /** No stored text holds one, so that joined values stay apart; and it sorts before every other byte. */

@@ -8,7 +8,7 @@ import { choiceParam, instantParam, namesParam } from "../http/parameters.ts";
 import type { Services } from "../http/services.ts";
 import { groupsJson } from "./answers.ts";
 import { eventGroups, MAX_WINDOW_DAYS, RESOURCE_DIMENSIONS, resourceGroups } from "./count.ts";
-import { MAX_GROUPS } from "./groups.ts";
+import { MAX_GROUPS, tooManyDetail } from "./groups.ts";
 import { EventStatsList, ResourceStatsList } from "./model.ts";
 
 const TOO_MANY = `More than ${MAX_GROUPS.toLocaleString("en")} groups are refused, counted by every dimension whatever \`group_by\` names.`;
@@ -49,7 +49,7 @@ const countResources = operation({
       },
     },
   },
-  problems: ["result_too_large"],
+  problems: [{ kind: "result_too_large", detail: tooManyDetail("the resources") }],
 });
 
 const countEvents = operation({
@@ -85,7 +85,7 @@ const countEvents = operation({
       },
     },
   },
-  problems: ["result_too_large"],
+  problems: [{ kind: "result_too_large", detail: `the window is wider than ${MAX_WINDOW_DAYS} days` }],
 });
 
 export function statisticsRoutes(services: Services) {

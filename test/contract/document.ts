@@ -18,6 +18,7 @@ export interface Schema {
   readonly anyOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
+  readonly additionalProperties?: unknown;
 }
 
 /** A path or query parameter. */
