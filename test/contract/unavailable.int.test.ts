@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Database } from "../../src/database/connection.ts";
 import { openPool } from "../../src/database/pool.ts";
+import { scriptedCloud } from "../reconcile/scripted-adapter.ts";
 import { type TestServer, testServer } from "../support/server.ts";
 import { type Contract, type Operation, readContract } from "./document.ts";
 
@@ -26,7 +27,8 @@ beforeAll(async () => {
   nowhere = openPool({ url: "postgres://tally:hush@127.0.0.1:1/tally" }, { maxConnections: 2 });
   alone = await testServer({
     db: { ...server.db, db: nowhere },
-    settings: { auth: { mode: "disabled", internalToken: null } },
+    settings: { auth: { mode: "disabled", internalToken: null }, unhealthyThresholdSeconds: 0 },
+    clouds: [scriptedCloud("x").cloud],
     credentials: false,
   });
 });
@@ -49,11 +51,13 @@ function ask({ path, method, parameters, requestBody }: Operation): Promise<Resp
   });
 }
 
+/** The operations that document a 503, those of a problem and those of a text. */
+function unavailable(told: "application/problem+json" | "text/plain"): Operation[] {
+  return contract.operations.filter(({ responses }) => responses[503]?.content?.[told] !== undefined);
+}
+
 test("503 with Retry-After, and no word of where the database is", async () => {
-  // A cloud that isn't configured is told without asking the database.
-  const needing = contract.operations.filter(
-    ({ security, path }) => security.length > 0 && path !== "/internal/sync/{cloud}",
-  );
+  const needing = unavailable("application/problem+json");
   expect(needing.length).toBeGreaterThan(20);
   for (const operation of needing) {
     const what = `${operation.method} ${operation.path}`;
@@ -66,5 +70,30 @@ test("503 with Retry-After, and no word of where the database is", async () => {
       title: "The database can't be reached",
       status: 503,
     });
+  }
+});
+
+test("503 in words where the process is asked how it is", async () => {
+  const told: Record<string, string> = {};
+  // Health goes by what readiness found, so that readiness is asked first.
+  for (const operation of unavailable("text/plain").toReversed()) {
+    const answer = await ask(operation);
+    expect([operation.operationId, answer.status]).toEqual([operation.operationId, 503]);
+    expect(answer.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    told[operation.operationId] = await answer.text();
+  }
+  expect(told).toEqual({
+    getReadiness: "the database can't be reached\n",
+    getHealth: expect.stringMatching(/^not ready for \d+ seconds: the database can't be reached\n$/),
+  });
+});
+
+test("all that document a 503 were asked, and the others need no database", async () => {
+  const asked = [...unavailable("application/problem+json"), ...unavailable("text/plain")];
+  const others = contract.operations.filter((operation) => !asked.includes(operation));
+  expect(others.filter(({ responses }) => "503" in responses)).toEqual([]);
+  expect(others.length).toBe(3);
+  for (const operation of others) {
+    expect([operation.operationId, (await ask(operation)).status]).toEqual([operation.operationId, 200]);
   }
 });
