@@ -79,8 +79,34 @@ export function readMembers(
   return result;
 }
 
+/**
+ * Refuses text that can't be stored as it is, wherever in a body's members it stands, in keys too: into `faults`, at
+ * the member. One that is refused already is left at that.
+ * @param loc the body's dotted place.
+ */
+export function refuseUnstorable(value: unknown, loc: string, faults: FieldError[]): void {
+  const refused = new Set(faults.map((fault) => fault.loc));
+  const parts: [at: string, part: unknown][] = isObject(value)
+    ? Object.entries(value).map(([name, member]) => [`${loc}.${shortened(name)}`, member])
+    : [[loc, value]];
+  for (const [at, part] of parts) {
+    const msg = refused.has(at) ? null : unstorable(part);
+    if (msg !== null) faults.push({ loc: at, msg });
+  }
+}
+
+/** Why a value can't be stored; null where it can. */
+function unstorable(value: unknown): string | null {
+  if (holdsText(value, (text) => text.includes("\0"))) return "holds a NUL character, which cannot be stored";
+  // The driver would store another character in its place.
+  if (holdsText(value, (text) => !text.isWellFormed())) {
+    return "holds half a surrogate pair, which is no text";
+  }
+  return null;
+}
+
 /** Whether any text of a JSON value, in keys too, is such a one. Not recursive: bodies nest deep. */
-export function holdsText(value: unknown, such: (text: string) => boolean): boolean {
+function holdsText(value: unknown, such: (text: string) => boolean): boolean {
   const rest: unknown[] = [value];
   while (rest.length > 0) {
     const next = rest.pop();

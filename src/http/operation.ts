@@ -8,7 +8,7 @@ import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox
 import type { Scheme } from "../access/needed.ts";
 import type { FieldError, ProblemKind } from "../problem.ts";
 import { MAX_BODY_BYTES, readText } from "./body.ts";
-import { holdsText, readMembers, readValue } from "./members.ts";
+import { readMembers, readValue, refuseUnstorable } from "./members.ts";
 import { type Answer, operationDetail, type ProblemAnswer } from "./operation-detail.ts";
 import { Refused } from "./parameters.ts";
 import { refusal } from "./refusal.ts";
@@ -164,13 +164,8 @@ async function readJson(
     return { text, value: undefined };
   }
   if (!spec.strict) return { text, value };
-  // A NUL can stand in JSON only escaped.
-  if (text.includes("\\u0000") && holdsText(value, (part) => part.includes("\0"))) {
-    faults.push({ loc: "body", msg: "holds a NUL character, which cannot be stored" });
-  }
-  // So can half a surrogate pair. The driver would store another character in its place.
-  if (/\\u[dD]/.test(text) && holdsText(value, (part) => !part.isWellFormed())) {
-    faults.push({ loc: "body", msg: "holds half a surrogate pair, which is no text" });
-  }
-  return { text, value: readValue(spec.schema, value, "body", "body", faults) };
+  const read = readValue(spec.schema, value, "body", "body", faults);
+  // NUL and half a surrogate pair can stand in JSON only escaped: nearly no body is searched for them.
+  if (/\\u(?:0000|[dD])/.test(text)) refuseUnstorable(value, "body", faults);
+  return { text, value: read };
 }

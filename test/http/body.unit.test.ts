@@ -208,7 +208,9 @@ describe("text", () => {
     const deep = "[".repeat(100_000) + "]".repeat(100_000);
     expect((await app.request("/raw", post(deep))).status).toBe(200);
     const strict = await app.request("/strict", post(`{"name":"x","metadata":{"a":${deep},"\\u0000":1}}`));
-    expect(await faults(strict)).toEqual(refused(["body", "holds a NUL character, which cannot be stored"]));
+    expect(await faults(strict)).toEqual(
+      refused(["body.metadata", "holds a NUL character, which cannot be stored"]),
+    );
     expect((await app.request("/plain")).status).toBe(200);
   });
 });
@@ -237,11 +239,24 @@ describe("members", () => {
     ['{"name":"x","metadata":null}', ["body.metadata", "must be an object"]],
     ['{"name":"x","parts":[{"size":1},{"size":"2"}]}', ["body.parts.1.size", "must be a number"]],
     ['{"name":"x","parts":[{"size":1,"sise":2}]}', ["body.parts.0.sise", "is no member of this operation"]],
-    ['{"name":"a\\u0000b"}', ["body", "holds a NUL character, which cannot be stored"]],
+    ['{"name":"a\\u0000b"}', ["body.name", "holds a NUL character, which cannot be stored"]],
     [
       '{"name":"x","metadata":{"a":[{"\\u0000":1}]}}',
-      ["body", "holds a NUL character, which cannot be stored"],
+      ["body.metadata", "holds a NUL character, which cannot be stored"],
     ],
+    ['{"name":"\\ud800"}', ["body.name", "holds half a surrogate pair, which is no text"]],
+    [
+      '{"name":"\\u0000","note":"\\udc00"}',
+      ["body.name", "holds a NUL character, which cannot be stored"],
+      ["body.note", "holds half a surrogate pair, which is no text"],
+    ],
+    // Once a member, whatever else is wrong with it.
+    [
+      '{"name":"x","at":"\\u0000","\\u0000":1}',
+      ["body.at", "must be an RFC 3339 date and time with an offset, like 2026-03-01T08:00:00Z"],
+      ["body.\0", "is no member of this operation"],
+    ],
+    ['"\\u0000"', ["body", "must be an object"]],
     [
       '{"name":"x","at":"2026-01-01T00:00:00 02:00"}',
       ["body.at", "must be an RFC 3339 date and time with an offset, like 2026-03-01T08:00:00Z"],

@@ -144,7 +144,11 @@ describe("making one", () => {
       `{"target_id":"${UNKNOWN}","relation_type":"a${"ü".repeat(256)}"}`,
       ["body.relation_type"],
     ],
-    ["relation_type with NUL", `{"target_id":"${UNKNOWN}","relation_type":"\\u0000"}`, ["body"]],
+    [
+      "relation_type with NUL",
+      `{"target_id":"${UNKNOWN}","relation_type":"\\u0000"}`,
+      ["body.relation_type"],
+    ],
     [
       "valid_from null",
       `{"target_id":"${UNKNOWN}","relation_type":"t","valid_from":null}`,
@@ -170,7 +174,7 @@ describe("making one", () => {
     [
       "metadata with NUL",
       `{"target_id":"${UNKNOWN}","relation_type":"t","metadata":{"pricing_adjustments":["\\u0000"]}}`,
-      ["body"],
+      ["body.metadata"],
     ],
     [
       "valid_to",
@@ -457,7 +461,7 @@ describe("changing", () => {
     ['{"valid_to":1}', ["body.valid_to"]],
     ['{"metadata":null}', ["body.metadata"]],
     ['{"metadata":[]}', ["body.metadata"]],
-    ['{"metadata":{"\\u0000":1}}', ["body"]],
+    ['{"metadata":{"\\u0000":1}}', ["body.metadata"]],
     ['{"valid_from":"2026-03-01T00:00:00Z"}', ["body.valid_from"]],
     ['{"relation_type":"t"}', ["body.relation_type"]],
     [`{"target_id":"${UNKNOWN}"}`, ["body.target_id"]],

@@ -131,7 +131,7 @@ describe("a registration that is refused changes nothing", () => {
     ['{"size_schema":{"type":"strin"}}', "body.size_schema"],
     ['{"size_schema":{"$ref":"https://example.com/x"}}', "body.size_schema"],
     ['{"size_schema":{"pattern":"(?=x)"}}', "body.size_schema"],
-    ['{"size_schema":{"title":"\\u0000"}}', "body"],
+    ['{"size_schema":{"title":"\\u0000"}}', "body.size_schema"],
     ['{"size_schema":[]}', "body.size_schema"],
     ['{"size_schema":true}', "body.size_schema"],
     ['{"size_schema":null}', "body.size_schema"],
