@@ -19,6 +19,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: unknown;
+  readonly minProperties?: number;
 }
 
 /** A path or query parameter. */
