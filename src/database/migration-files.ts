@@ -14,6 +14,7 @@ import readIndexes from "../../migrations/reporting/0008_read_indexes.sql" with 
 import deadLetterWork from "../../migrations/reporting/0009_dead_letter_work.sql" with { type: "text" };
 import rareFilters from "../../migrations/reporting/0010_rare_filters.sql" with { type: "text" };
 import distributed from "../../migrations/reporting/0011_distributed.sql" with { type: "text" };
+import eventOrigins from "../../migrations/reporting/0012_event_origins.sql" with { type: "text" };
 
 /** One numbered file: what takes the schema one version up, and what takes it back. */
 export interface Migration {
@@ -52,4 +53,5 @@ export const MIGRATIONS: readonly Migration[] = [
   readMigration(9, "dead_letter_work", deadLetterWork),
   readMigration(10, "rare_filters", rareFilters),
   readMigration(11, "distributed", distributed),
+  readMigration(12, "event_origins", eventOrigins),
 ];

@@ -18,6 +18,7 @@ import { type Page, Statement, where } from "../database/statement.ts";
 import type { ResourceKey, Source, StoredEvent } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
 import { DELETED } from "../timeline/fold.ts";
+import { originsOf } from "./origins.ts";
 
 /** Which events a list holds; null filters nothing. */
 export interface EventFilter {
@@ -44,29 +45,42 @@ export interface ResourceFilter {
   readonly status: "active" | "deleted" | "all";
 }
 
+/** Columns and the values that a branch's rows have in them; null is any value. */
+type Branch = Readonly<Record<string, string | null>>;
+
 /**
- * The first `limit` rows of a list. Under a scope, each of its projects is a branch of its own that is read in
- * the list's order no further than the page needs; one query over all of them would sort their whole history.
- * @returns null where the scope and the filters have no project in common.
+ * The first `limit` rows of a list that is read in branches: each is read in the list's order no further than the page
+ * needs; one query over all of them would sort all that they hold, or go through what lies between.
  */
 function pageOf(
   statement: Statement,
   list: { readonly table: string; readonly key: string; readonly conditions: readonly string[] },
-  narrowed: { readonly scope: Scope; readonly cloud: string | null; readonly projectId: string | null },
+  branches: readonly Branch[],
   limit: number,
-): string | null {
+): string {
   const { table, key, conditions } = list;
-  const { scope, cloud, projectId } = narrowed;
   const cut = statement.limit(limit);
-  const branch = (own: readonly string[]) =>
-    `SELECT * FROM ${table} ${where([...own, ...conditions])} ORDER BY ${key} ${cut}`;
-  if (scope === null) return branch(statement.equals({ cloud, project_id: projectId }));
-  const branches = scope
-    .filter((own) => (cloud ?? own.cloud) === own.cloud && (projectId ?? own.projectId) === own.projectId)
-    .map((own) => `(${branch(statement.equals({ cloud: own.cloud, project_id: own.projectId }))})`);
-  if (branches.length === 0) return null;
-  return `SELECT * FROM (${branches.join(" UNION ALL ")}) own ORDER BY ${key} ${cut}`;
+  const texts = branches.map(
+    (own) =>
+      `SELECT * FROM ${table} ${where([...statement.equals(own), ...conditions])} ORDER BY ${key} ${cut}`,
+  );
+  if (texts.length === 1) return texts.join();
+  return `SELECT * FROM (${texts.map((text) => `(${text})`).join(" UNION ALL ")}) own ORDER BY ${key} ${cut}`;
 }
+
+/** A branch for each project of the scope that the filters allow; without a scope, one for what the filters allow. */
+function projectBranches(
+  scope: Scope,
+  { cloud, projectId }: { readonly cloud: string | null; readonly projectId: string | null },
+): Branch[] {
+  if (scope === null) return [{ cloud, project_id: projectId }];
+  return scope
+    .filter((own) => (cloud ?? own.cloud) === own.cloud && (projectId ?? own.projectId) === own.projectId)
+    .map((own) => ({ cloud: own.cloud, project_id: own.projectId }));
+}
+
+/** What comes from more origins than so many is found soon enough by going through all: planning them takes longer. */
+const MOST_BRANCHES = 30;
 
 const payload = (name: string): Member => ({ name, kind: "json", sql: "coalesce(e.payload::text, 'null')" });
 
@@ -96,6 +110,28 @@ const RESOURCE = objectSql([
 export type EventPosition = Pick<StoredEvent, "timestamp" | "eventId">;
 
 /**
+ * What an index has in the list's order with its nulls first, which there are none of (0012): the origins that the
+ * filters allow, each in a branch of its own, and what was corrected in one cloud.
+ * @returns null where those aren't the way: a project, a resource and a type of event have indexes of their own.
+ */
+async function originBranches(
+  db: Queryable,
+  scope: Scope,
+  filter: EventFilter,
+): Promise<readonly Branch[] | null> {
+  const { cloud, projectId, resourceId, eventType, source } = filter;
+  if (scope !== null || projectId !== null || resourceId !== null || eventType !== null) return null;
+  if (source === "reconciliation") return cloud === null ? null : [{ cloud }];
+  const origins = await originsOf(db, filter);
+  if (origins === null || origins.length > MOST_BRANCHES) return null;
+  return origins.map((own) => ({
+    platform: own.platform,
+    cloud: own.cloud,
+    resource_type: own.resourceType,
+  }));
+}
+
+/**
  * One page of the events whose own (cloud, project_id) is in scope, by (timestamp, event_id).
  * @returns each one's JSON, the component `StoredEvent`.
  */
@@ -105,6 +141,9 @@ export async function pageOfEvents(
   filter: EventFilter,
   page: Page<EventPosition>,
 ): Promise<ObjectPage> {
+  const origins = await originBranches(db, scope, filter);
+  const branches = origins ?? projectBranches(scope, filter);
+  if (branches.length === 0) return EMPTY_PAGE;
   const statement = new Statement();
   const conditions = statement.equals({
     platform: filter.platform,
@@ -119,12 +158,12 @@ export async function pageOfEvents(
     const { timestamp, eventId } = page.after;
     conditions.push(`(timestamp, event_id) > (${statement.instant(timestamp)}, ${statement.value(eventId)})`);
   }
-  const list = { table: "events", key: "timestamp, event_id", conditions };
-  const found = pageOf(statement, list, { scope, ...filter }, page.limit + 1);
-  if (found === null) return EMPTY_PAGE;
+  const nulls = origins === null ? "" : " NULLS FIRST";
+  const list = { table: "events", key: `timestamp${nulls}, event_id${nulls}`, conditions };
+  const rows = pageOf(statement, list, branches, page.limit + 1);
   return await readPage(
     db,
-    `SELECT ${EVENT} AS item FROM (${found}) e ORDER BY e.timestamp, e.event_id`,
+    `SELECT ${EVENT} AS item FROM (${rows}) e ORDER BY e.timestamp${nulls}, e.event_id${nulls}`,
     statement.values,
     page.limit,
   );
@@ -146,6 +185,17 @@ function livingAndState(statement: Statement, { state, status }: ResourceFilter)
 }
 
 /**
+ * The clouds that have any resource of the platform and type: the list's key begins with the cloud, and one scan of it
+ * goes through several clouds in their order.
+ * @returns null where they don't narrow the list: a cloud or a project is given, or no other cloud has anything else.
+ */
+async function cloudsOf(db: Queryable, scope: Scope, filter: ResourceFilter): Promise<string[] | null> {
+  if (scope !== null || filter.cloud !== null || filter.projectId !== null) return null;
+  const origins = await originsOf(db, filter);
+  return origins && [...new Set(origins.map(({ cloud }) => cloud))];
+}
+
+/**
  * One page of the resources whose present (cloud, project_id) is in scope, by (cloud, type, id).
  * @returns each one's JSON, the component `Resource`.
  */
@@ -159,7 +209,12 @@ export async function pageOfResources(
   const { platform, resourceType } = filter;
   const such = livingAndState(statement, filter);
   if (such === null) return EMPTY_PAGE;
+  const clouds = await cloudsOf(db, scope, filter);
+  const branches = projectBranches(scope, filter);
+  if (branches.length === 0 || clouds?.length === 0) return EMPTY_PAGE;
   const conditions = [...statement.equals({ platform, resource_type: resourceType }), ...such];
+  if (clouds !== null)
+    conditions.push(`cloud IN (${clouds.map((cloud) => statement.value(cloud)).join(", ")})`);
   if (page.after !== null) {
     const { cloud, resourceType: type, resourceId } = page.after;
     const position = [cloud, type, resourceId].map((text) => statement.value(text));
@@ -167,12 +222,11 @@ export async function pageOfResources(
   }
   const key = "cloud, resource_type, resource_id";
   const list = { table: "current_resources", key, conditions };
-  const found = pageOf(statement, list, { scope, ...filter }, page.limit + 1);
-  if (found === null) return EMPTY_PAGE;
+  const rows = pageOf(statement, list, branches, page.limit + 1);
   return await readPage(
     db,
     `SELECT ${RESOURCE} AS item
-       FROM (${found}) r
+       FROM (${rows}) r
        LEFT JOIN events e ON e.cloud = r.cloud AND e.timestamp = r.last_event_at AND e.event_id = r.last_event_id
       ORDER BY r.cloud, r.resource_type, r.resource_id`,
     statement.values,
