@@ -23,6 +23,8 @@ import { type TestDatabase, testDatabase } from "../support/database.ts";
 
 /** Rows of each table. */
 const ROWS = 40_000;
+/** Events and resources of a cloud of another platform, connected after all that. */
+const LATE = 2_000;
 /** Rows that a page of `LIMIT` may look at: what a filter that every tenth row passes needs, and some more. */
 const MOST = 4_000;
 const LIMIT = 100;
@@ -31,12 +33,12 @@ let database: TestDatabase;
 beforeAll(async () => {
   database = await testDatabase();
   const { db } = database;
-  // Four clouds, ten types of resource, a hundred projects, fifty event types; one event in a thousand is a correction.
+  // Four clouds, ten types of resource, forty projects, fifty event types; one event in a thousand is a correction.
   await db`
     INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
                         project_id, source, payload)
     SELECT timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', now(), 'e' || i, 'x.t' || i % 50,
-           'openstack', 'c' || i % 4, 'type' || i % 10, 'r' || i / 10, 'p' || i % 100,
+           'openstack', 'c' || i % 4, 'type' || i % 10, 'r' || i / 10, 'p' || i % 40,
            CASE WHEN i % 1000 = 0 THEN 'reconciliation' ELSE 'collector' END, '{"state":"on"}'
       FROM generate_series(1, ${ROWS}::int) i`;
   await db`
@@ -49,6 +51,21 @@ beforeAll(async () => {
            CASE WHEN i % 2 = 0 THEN 'deleted' WHEN i % 7 = 0 THEN 'off' ELSE 'on' END,
            'e' || i, 'x.t' || i % 50, '{}'
       FROM generate_series(1, ${ROWS}::int) i`;
+  await db`
+    INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
+                        project_id, source, payload)
+    SELECT timestamptz '2026-03-01T00:00:00Z' + i * interval '1 minute', now(), 'late' || i, 'vm.t' || i % 5, 'vmware',
+           'late', 'vm', 'vm' || i, 'vp' || i % 10, 'collector', '{"state":"on"}'
+      FROM generate_series(1, ${LATE}::int) i`;
+  await db`
+    INSERT INTO current_resources (created_at, deleted_at, first_event_at, last_event_at, last_received_at, cloud,
+                                   resource_type, resource_id, platform, project_id, state, last_event_id,
+                                   last_event_type, size)
+    SELECT '2026-03-01T00:00:00Z', CASE WHEN i % 2 = 0 THEN timestamptz '2026-03-03T00:00:00Z' END,
+           '2026-03-01T00:00:00Z', timestamptz '2026-03-01T00:00:00Z' + i * interval '1 minute', now(), 'late', 'vm',
+           'vm' || i, 'vmware', 'vp' || i % 10, CASE WHEN i % 2 = 0 THEN 'deleted' ELSE 'on' END, 'late' || i,
+           'vm.t' || i % 5, '{}'
+      FROM generate_series(1, ${LATE}::int) i`;
   await db`
     INSERT INTO rejected_events (received_at, reason, reason_kind, source, raw, item_cloud, resolved_at)
     SELECT timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', 'schema: x',
@@ -73,9 +90,11 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => database.drop());
 
+const BLOCK_RANGES = ["events_by_arrival", "current_resources_by_value"];
+
 interface Plan {
   readonly "Node Type": string;
-  readonly "Relation Name"?: string;
+  readonly "Index Name"?: string;
   readonly "Actual Rows": number;
   readonly "Actual Loops": number;
   readonly "Rows Removed by Filter"?: number;
@@ -90,6 +109,8 @@ function scans(plan: Plan): Plan[] {
 
 /** How many rows it has looked at: those that it gave, and those that it let go. */
 function lookedAt(scan: Plan): number {
+  // A block range index counts ten rows a page, whatever stands there; who reads those pages counts the rows.
+  if (scan["Node Type"] === "Bitmap Index Scan" && BLOCK_RANGES.includes(scan["Index Name"] ?? "")) return 0;
   const removed = (scan["Rows Removed by Filter"] ?? 0) + (scan["Rows Removed by Index Recheck"] ?? 0);
   return (scan["Actual Rows"] + removed) * scan["Actual Loops"];
 }
@@ -154,8 +175,8 @@ describe("a page of events", () => {
     ["nothing", {}],
     ["cloud", { cloud: "c1" }],
     ["platform", { platform: "openstack" }],
-    ["a platform that isn't there", { platform: "vmware" }],
-    ["a platform that isn't there, in a window", { platform: "vmware", from: FROM }],
+    ["a platform that isn't there", { platform: "nova" }],
+    ["a platform that isn't there, in a window", { platform: "nova", from: FROM }],
     ["project", { projectId: "p7" }],
     ["a cloud that isn't there", { cloud: "c9" }],
     ["a project that isn't there", { projectId: "p700" }],
@@ -168,6 +189,20 @@ describe("a page of events", () => {
     ["the rarer source", { source: "reconciliation" }],
     ["from", { from: FROM }],
     ["to", { to: TO }],
+    ["a cloud that came late", { cloud: "late" }],
+    ["the platform of it alone", { platform: "vmware" }],
+    ["a type that it alone has", { resourceType: "vm" }],
+    ["its type", { cloud: "late", resourceType: "vm" }],
+    ["its source", { cloud: "late", source: "collector" }],
+    ["its platform in a window", { platform: "vmware", from: at("2026-01-02T00:00:00Z") }],
+    ["its own corrections, of which there are none", { cloud: "late", source: "reconciliation" }],
+    ["its type in another cloud", { cloud: "c0", resourceType: "vm" }],
+    ["its type on another platform", { platform: "openstack", resourceType: "vm" }],
+    ["its project", { projectId: "vp3" }],
+    ["a type of its events", { eventType: "vm.t3" }],
+    ["a cloud and a type of several clouds", { cloud: "c3", resourceType: "type3" }],
+    ["a platform and a type of several clouds", { platform: "openstack", resourceType: "type2" }],
+    ["a cloud's corrections", { cloud: "c0", source: "reconciliation" }],
     ["a window of a project", { projectId: "p7", from: FROM, to: TO }],
     ["a window of a type", { eventType: "x.t3", from: FROM, to: TO }],
   ];
@@ -179,6 +214,16 @@ describe("a page of events", () => {
     const after = { timestamp: at("2026-01-25T00:00:00Z"), eventId: "e" };
     await expectNoScan((tx) => pageOfEvents(tx, null, none, page(after)));
     await expectNoScan((tx) => pageOfEvents(tx, null, { ...none, eventType: "x.t3" }, page(after)));
+    await expectNoScan((tx) => pageOfEvents(tx, null, { ...none, cloud: "c3" }, page(after)));
+    await expectNoScan((tx) => pageOfEvents(tx, null, { ...none, resourceType: "type3" }, page(after)));
+  });
+
+  test("behind the last of a cloud's events", async () => {
+    const after = { timestamp: at("2026-03-02T09:20:00Z"), eventId: "z" };
+    await expectNoScan(async (tx) => {
+      const { last } = await pageOfEvents(tx, null, { ...none, cloud: "c3" }, page(after));
+      expect(last).toBeNull();
+    });
   });
 
   test("under a scope of two projects", async () => {
@@ -215,11 +260,22 @@ describe("a page of resources", () => {
     ["a state that nothing is in, the dead among them", { state: "lost", status: "all" }],
     ["a state that nothing living is in", { state: "deleted" }],
     ["the state that everything dead is in", { state: "deleted", status: "deleted" }],
-    ["a platform that isn't there", { platform: "vmware" }],
-    ["a platform that isn't there, the dead among them", { platform: "vmware", status: "all" }],
+    ["a platform that isn't there", { platform: "nova" }],
+    ["a platform that isn't there, the dead among them", { platform: "nova", status: "all" }],
     ["a cloud that isn't there", { cloud: "c9" }],
     ["a project that isn't there", { projectId: "p700" }],
     ["a type that isn't there", { resourceType: "type30" }],
+    ["a cloud that came late", { cloud: "late" }],
+    ["the platform of it alone", { platform: "vmware" }],
+    ["the platform of it alone, the dead among them", { platform: "vmware", status: "all" }],
+    ["the dead of its platform", { platform: "vmware", status: "deleted" }],
+    ["a type that it alone has", { resourceType: "vm" }],
+    ["its type in another cloud", { cloud: "c0", resourceType: "vm" }],
+    ["its type on another platform", { platform: "openstack", resourceType: "vm" }],
+    ["a state of its platform", { platform: "vmware", state: "on" }],
+    ["a state of its type", { resourceType: "vm", state: "on" }],
+    ["a state of its cloud", { cloud: "late", state: "on" }],
+    ["the other platform and a type of it", { platform: "openstack", resourceType: "type2" }],
   ];
   test.each(filters)("by %s", async (_, some) => {
     await expectNoScan((tx) => pageOfResources(tx, null, { ...none, ...some }, page(null)));
@@ -304,7 +360,7 @@ test.each([
   ["platform", "openstack", null, null],
   ["cloud", null, "c1", null],
   ["external id", null, null, "p77"],
-  ["a platform that isn't there", "vmware", null, null],
+  ["a platform that isn't there", "nova", null, null],
   ["a cloud that isn't there", null, "c9", null],
   ["an external id that isn't there", null, null, "q"],
 ])("a page of projects, by %s", async (_, platform, cloud, externalId) => {
