@@ -81,6 +81,27 @@ async function storedIds(): Promise<unknown[]> {
   return items.map(({ event_id }) => event_id);
 }
 
+/** What the metrics count as stored of the test's type. */
+async function countedAsStored(): Promise<number> {
+  const text = await server.metrics.registry.getSingleMetricAsString("tally_events_ingested_total");
+  const lines = text.split("\n").filter((line) => line.includes(`resource_type="${type}"`));
+  return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+/** Has the database fail at that point. */
+async function breakAt(point: string, condition = "true"): Promise<void> {
+  await server.db.db.unsafe(`
+    CREATE FUNCTION test_break() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF ${condition} THEN RAISE EXCEPTION 'broken' USING ERRCODE = 'XX000'; END IF;
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER test_break ${point} FOR EACH STATEMENT EXECUTE FUNCTION test_break()`);
+}
+
+async function mend(): Promise<void> {
+  await server.db.db.unsafe("DROP FUNCTION test_break CASCADE");
+}
+
 async function audited(): Promise<{ actor: string; object_id: string; details: Record<string, unknown> }[]> {
   return await server.db.db`
     SELECT actor, object_id, details FROM audit_log WHERE action = 'rejected_events.retry' ORDER BY id`;
@@ -297,14 +318,11 @@ describe("one letter's retry", () => {
       await send([item("a")]);
       const id = await onlyLetter();
       await putSchema({});
-      await server.db.db.unsafe(`
-        CREATE FUNCTION test_break() RETURNS trigger LANGUAGE plpgsql AS
-          $$ BEGIN RAISE EXCEPTION 'broken' USING ERRCODE = 'XX000'; END $$;
-        CREATE TRIGGER test_break ${point} FOR EACH STATEMENT EXECUTE FUNCTION test_break()`);
+      await breakAt(point);
       try {
         expect((await post(`/${id}/retry`)).status).toBe(500);
       } finally {
-        await server.db.db.unsafe("DROP FUNCTION test_break CASCADE");
+        await mend();
       }
       expect((await letters()).map((letter) => letter.id)).toEqual([id]);
       expect(await storedIds()).toEqual([]);
@@ -313,22 +331,88 @@ describe("one letter's retry", () => {
   );
 });
 
-describe("the retry of many", () => {
-  test("after a schema is mended takes a thousand in", async () => {
-    await send(Array.from({ length: 1000 }, (_, n) => item(String(n))));
+describe("the retry of a thousand", () => {
+  /** In the order in which they are refused. */
+  const THOUSAND = Array.from({ length: 1000 }, (_, n) => String(n));
+  const eventIds = (resources: readonly string[]) => resources.map((name) => `${type}-${name}`).toSorted();
+  const lettersOf = async (status: string) =>
+    (await letters(`?limit=1000&status=${status}`)).map(({ raw }) => (raw as { event_id: string }).event_id);
+  const resources = async () =>
+    (await readPage(server, `/api/v1/resources?limit=1000&resource_type=${type}`)).items.length;
+  const stored = async () => {
+    const { items } = await readPage(server, `/api/v1/events?limit=1000&resource_type=${type}`);
+    return items.map(({ event_id }) => event_id);
+  };
+  const auditRow = (details: object) => ({
+    object_id: "",
+    details: { source: "collector", credential: { platform: "openstack", cloud: "eu1" }, ...details },
+  });
+
+  test("after a schema is mended takes them in, 500 in one transaction with one audit row", async () => {
+    await send(THOUSAND.map((name) => item(name)));
+    const ids = (await letters("?limit=1000")).map(({ id }) => id);
     await send([{ nonsense: true }]);
     await putSchema({ required: ["m"] });
+    const before = (await audited()).length;
     expect(await post("/retry?reason=size_schema")).toEqual({
       status: 200,
       body: { retried: 1000, resolved: 1000, refused: 0, remaining: 0, next_cursor: null },
     });
-    expect((await storedIds()).length).toBe(100);
-    const [{ n } = { n: 0 }]: { n: number }[] = await server.db.db`
-      SELECT count(*)::int AS n FROM current_resources WHERE resource_type = ${type}`;
-    expect(n).toBe(1000);
+    expect((await stored()).toSorted()).toEqual(eventIds(THOUSAND));
+    expect(await resources()).toBe(1000);
     expect((await letters()).map(({ raw }) => raw)).toEqual([{ nonsense: true }]);
+    expect((await audited()).slice(before)).toMatchObject([
+      auditRow({ accepted: 500, resolved: ids.slice(0, 500), refused: [] }),
+      auditRow({ accepted: 500, resolved: ids.slice(500), refused: [] }),
+    ]);
+    const [{ n } = { n: 0 }]: { n: number }[] = await server.db.db`
+      SELECT count(DISTINCT resolved_at)::int AS n FROM rejected_events WHERE resolved_at IS NOT NULL`;
+    expect(n).toBe(2);
   });
 
+  test.each(["BEFORE INSERT ON events", "AFTER UPDATE ON rejected_events", "BEFORE INSERT ON audit_log"])(
+    "that fails %s in its second 500 keeps the first, and takes the rest when asked again",
+    async (point) => {
+      await send(THOUSAND.map((name) => item(name)));
+      const ids = (await letters("?limit=1000")).map(({ id }) => id);
+      await putSchema({ required: ["m"] });
+      const before = (await audited()).length;
+      // Letters that an earlier transaction resolved are there in the second one only.
+      await breakAt(point, "EXISTS (SELECT FROM rejected_events WHERE resolved_at < now())");
+      try {
+        expect(await post("/retry")).toMatchObject({
+          status: 500,
+          body: { type: "urn:tally:error:internal" },
+        });
+      } finally {
+        await mend();
+      }
+      const [first, rest] = [eventIds(THOUSAND.slice(0, 500)), eventIds(THOUSAND.slice(500))];
+      expect((await lettersOf("resolved")).toSorted()).toEqual(first);
+      expect((await lettersOf("open")).toSorted()).toEqual(rest);
+      expect((await stored()).toSorted()).toEqual(first);
+      expect(await resources()).toBe(500);
+      expect(await countedAsStored()).toBe(500);
+      const firstRow = auditRow({ accepted: 500, resolved: ids.slice(0, 500), refused: [] });
+      expect((await audited()).slice(before)).toMatchObject([firstRow]);
+
+      expect(await post("/retry")).toEqual({
+        status: 200,
+        body: { retried: 500, resolved: 500, refused: 0, remaining: 0, next_cursor: null },
+      });
+      expect(await lettersOf("open")).toEqual([]);
+      expect((await stored()).toSorted()).toEqual(eventIds(THOUSAND));
+      expect(await resources()).toBe(1000);
+      expect(await countedAsStored()).toBe(1000);
+      expect((await audited()).slice(before)).toMatchObject([
+        firstRow,
+        auditRow({ accepted: 500, resolved: ids.slice(500), refused: [] }),
+      ]);
+    },
+  );
+});
+
+describe("the retry of many", () => {
   test("tries each once, and tells those refused again from the rest", async () => {
     await send([
       item("a"),
