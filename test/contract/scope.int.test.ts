@@ -1,6 +1,7 @@
 /**
  * What a project token can see, over every route that reads, against a model that computes it from the events: two
- * clouds that use the same project ids, tokens of one and of two projects, resources that move to and fro.
+ * clouds that use the same project ids, tokens of one and of two projects, resources that move to and fro. All of it
+ * is in one file because the model is one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { pick, randomFrom, seedOfRun, shuffle } from "../ingest/history-generator.ts";
@@ -13,6 +14,7 @@ const CLOUDS = ["eu1", "eu2"];
 const PROJECTS = ["p1", "p2", "p3"];
 const TYPES = ["disk", "thing"];
 const RESOURCES = 24;
+const SIZE = { n: 1 };
 const HOUR_MS = 3_600_000;
 const START_MS = Date.UTC(2026, 2, 1);
 /** In every test's name, so that a failing one can be run again. */
@@ -108,7 +110,7 @@ beforeAll(async () => {
         resourceType,
         resource,
         project: owner,
-        payload: type === "thing.delete" ? null : JSON.stringify({ state, size: { n: 1 } }),
+        payload: type === "thing.delete" ? null : JSON.stringify({ state, size: SIZE }),
       })),
     );
   }
@@ -123,7 +125,12 @@ async function items(path: string, token: string): Promise<Json[]> {
   expect(body.next_cursor ?? null).toBeNull();
   return body.items;
 }
-const idsOf = (list: readonly Json[]) => list.map(({ event_id }) => event_id);
+/** Events as they are answered, but for when they were received, which no model knows. */
+const withoutReceipt = (list: readonly Json[]) =>
+  list.map(({ received_at, ...event }) => {
+    expect(received_at).toBeString();
+    return event;
+  });
 
 const pair = (cloud: string, name: string): Pair => ({ cloud, project: name });
 const SCOPES: { name: string; pairs: readonly Pair[] }[] = [
@@ -143,45 +150,62 @@ describe.each(SCOPES)(`TEST_SEED=${seed}: a token of $name`, ({ pairs }) => {
     );
   });
 
-  test("reads the events that name its projects, and no others", async () => {
-    const mine = EVENTS.filter((event) => owned(pairs, event)).sort(byTime);
-    expect(idsOf(await items("/api/v1/events?limit=1000", token))).toEqual(mine.map(({ id }) => id));
-    for (const cloud of CLOUDS) {
-      const there = mine.filter((event) => event.cloud === cloud).map(({ id }) => id);
-      expect(idsOf(await items(`/api/v1/events?limit=1000&cloud=${cloud}`, token))).toEqual(there);
-    }
-  });
-
-  test("filters by its own projects; another's is a 403, in the other cloud too", async () => {
-    for (const list of ["events", "resources"]) {
-      for (const name of PROJECTS) {
-        const path = `/api/v1/${list}?limit=1000&project_id=${name}`;
-        const own = pairs.some((one) => one.project === name);
-        expect((await get(server, path, token)).status, path).toBe(own ? 200 : 403);
-        for (const cloud of CLOUDS) {
-          const there = pairs.some((one) => one.project === name && one.cloud === cloud);
-          expect((await get(server, `${path}&cloud=${cloud}`, token)).status, path).toBe(there ? 200 : 403);
-        }
-        if (!own || list !== "events") continue;
-        const mine = EVENTS.filter((event) => event.project === name && owned(pairs, event)).sort(byTime);
-        expect(idsOf(await items(path, token))).toEqual(mine.map(({ id }) => id));
+  /** Every list of these filters, and whether the project filter names one of the token's projects. */
+  function* filtered() {
+    for (const cloud of [null, ...CLOUDS]) {
+      for (const projectId of [null, ...PROJECTS]) {
+        const named = (one: Pair) =>
+          (projectId ?? one.project) === one.project && (cloud ?? one.cloud) === one.cloud;
+        const query =
+          (cloud === null ? "" : `&cloud=${cloud}`) + (projectId === null ? "" : `&project_id=${projectId}`);
+        const such = (event: ModelEvent) => owned(pairs, event) && named(event);
+        yield { query, such, allowed: projectId === null || pairs.some(named) };
       }
     }
+  }
+
+  async function forbidden(path: string): Promise<void> {
+    const { status, text } = await get(server, path, token);
+    const { type, items: none } = JSON.parse(text);
+    expect([status, type, none], path).toEqual([403, "urn:tally:error:forbidden", undefined]);
+  }
+
+  test("reads the events that name its projects, and no others, whatever the filters; another's is a 403", async () => {
+    for (const { query, such, allowed } of filtered()) {
+      const path = `/api/v1/events?limit=1000${query}`;
+      if (!allowed) {
+        await forbidden(path);
+        continue;
+      }
+      const mine = EVENTS.filter(such).sort(byTime);
+      expect(withoutReceipt(await items(path, token)), path).toEqual(mine.map(eventAnswer));
+      const disks = mine.filter(({ resourceType }) => resourceType === "disk");
+      const narrowed = `${path}&resource_type=disk`;
+      expect(withoutReceipt(await items(narrowed, token)), narrowed).toEqual(disks.map(eventAnswer));
+    }
   });
 
-  test("lists the resources that are its projects' now", async () => {
-    const now = newest().filter((event) => owned(pairs, event));
-    const found = async (query: string) =>
-      (await items(`/api/v1/resources?limit=1000${query}`, token)).map(
-        ({ cloud, resource_type, resource_id, project_id, state }) =>
-          `${cloud}/${resource_type}/${resource_id} ${project_id} ${state}`,
-      );
-    const model = (such: (event: ModelEvent) => boolean) =>
-      now.filter(such).map((event) => `${keyOf(event)} ${event.project} ${event.state}`);
+  test("lists the resources that are its projects' now, whatever the filters; another's is a 403", async () => {
     const dead = (event: ModelEvent) => event.type === "thing.delete";
-    expect(await found("&status=all")).toEqual(model(() => true));
-    expect(await found("&status=deleted")).toEqual(model(dead));
-    expect(await found("")).toEqual(model((event) => !dead(event)));
+    const statuses: [query: string, such: (event: ModelEvent) => boolean][] = [
+      ["", (event) => !dead(event)],
+      ["&status=active", (event) => !dead(event)],
+      ["&status=deleted", dead],
+      ["&status=all", () => true],
+      ["&status=all&state=on", ({ state }) => state === "on"],
+      ["&status=all&resource_type=disk", ({ resourceType }) => resourceType === "disk"],
+    ];
+    for (const { query, such, allowed } of filtered()) {
+      for (const [more, also] of statuses) {
+        const path = `/api/v1/resources?limit=1000${query}${more}`;
+        if (!allowed) {
+          await forbidden(path);
+          continue;
+        }
+        const now = newest().filter((event) => such(event) && also(event));
+        expect(await items(path, token), path).toEqual(now.map(resourceAnswer));
+      }
+    }
   });
 
   test("reads what of a resource's history is its own, if the resource is now; else it is unknown", async () => {
@@ -197,12 +221,12 @@ describe.each(SCOPES)(`TEST_SEED=${seed}: a token of $name`, ({ pairs }) => {
       }
       const mine = EVENTS.filter((event) => keyOf(event) === keyOf(last) && owned(pairs, event)).sort(byTime);
       const listed: { items: Json[] } = JSON.parse(history.text);
-      const told: { resource: Json; events: Json[]; intervals: Json[]; warnings: string[] } = JSON.parse(
+      const told: { resource: Json; events: Json[]; intervals: Interval[]; warnings: string[] } = JSON.parse(
         lifecycle.text,
       );
-      expect(idsOf(listed.items), path).toEqual(mine.map(({ id }) => id));
+      expect(withoutReceipt(listed.items), path).toEqual(mine.map(eventAnswer));
       expect(told.events, path).toEqual(listed.items);
-      expect(told.resource, path).toEqual(JSON.parse((await get(server, `${path}/lifecycle`)).text).resource);
+      expect(told.resource, path).toEqual(resourceAnswer(last));
       expect(told.intervals, path).toEqual(intervalsOf(mine));
       expect(told.warnings, path).toEqual(
         mine[0]?.type === "thing.create" ? [] : ["history_starts_without_create"],
@@ -250,14 +274,24 @@ describe.each(SCOPES)(`TEST_SEED=${seed}: a token of $name`, ({ pairs }) => {
   });
 
   test("reads its projects' summaries; another's is unknown", async () => {
-    const window = "from=2026-03-01T00:00:00Z&to=2026-03-10T00:00:00Z";
-    const summary = (id: string, as?: string) => get(server, `/api/v1/projects/${id}/summary?${window}`, as);
-    const unknown = await summary("00000000-0000-4000-8000-00000000dead", token);
+    // Cuts histories at both ends.
+    const [fromMs, toMs] = [Date.UTC(2026, 2, 2, 6, 30), Date.UTC(2026, 2, 4)];
+    const window = `from=${stamp(fromMs)}&to=${stamp(toMs)}`;
+    const summary = (id: string) => get(server, `/api/v1/projects/${id}/summary?${window}`, token);
+    const unknown = await summary("00000000-0000-4000-8000-00000000dead");
     expect(unknown.status).toBe(404);
     for (const [name, id] of ids) {
       const [cloud = "", external = ""] = name.split("/");
       const own = pairs.some((one) => one.cloud === cloud && one.project === external);
-      expect(await summary(id, token), name).toEqual(own ? await summary(id) : unknown);
+      const answer = await summary(id);
+      if (!own) {
+        expect(answer, name).toEqual(unknown);
+        continue;
+      }
+      expect(JSON.parse(answer.text), name).toEqual({
+        project: { id, cloud, external_id: external },
+        resource_types: TYPES.map((type) => activityOf(pair(cloud, external), type, fromMs, toMs)),
+      });
     }
   });
 
@@ -281,16 +315,91 @@ describe.each(SCOPES)(`TEST_SEED=${seed}: a token of $name`, ({ pairs }) => {
   });
 });
 
+function stamp(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.?0*Z$/, "Z");
+}
+
+const payloadOf = ({ type, state }: ModelEvent) => (type === "thing.delete" ? null : { state, size: SIZE });
+
+/** An event as it is answered. */
+function eventAnswer(event: ModelEvent): Json {
+  return {
+    event_id: event.id,
+    timestamp: stamp(event.ms),
+    event_type: event.type,
+    platform: "openstack",
+    cloud: event.cloud,
+    resource_type: event.resourceType,
+    resource_id: event.resource,
+    project_id: event.project,
+    source: "collector",
+    payload: payloadOf(event),
+  };
+}
+
+function historyOf(event: ModelEvent): ModelEvent[] {
+  return EVENTS.filter((other) => keyOf(other) === keyOf(event)).sort(byTime);
+}
+
+/** The resource as it is answered whose newest event that is. */
+function resourceAnswer(last: ModelEvent): Json {
+  const first = stamp(historyOf(last)[0]?.ms ?? 0);
+  return {
+    cloud: last.cloud,
+    resource_type: last.resourceType,
+    resource_id: last.resource,
+    platform: "openstack",
+    project_id: last.project,
+    state: last.state,
+    size: SIZE,
+    created_at: first,
+    deleted_at: last.type === "thing.delete" ? stamp(last.ms) : null,
+    first_event_at: first,
+    last_event_at: stamp(last.ms),
+    last_event_type: last.type,
+    last_payload: payloadOf(last),
+  };
+}
+
+/** What a project's summary says of a type: its own creates and deletes, and the minutes that it owned. */
+function activityOf(of: Pair, resourceType: string, fromMs: number, toMs: number): Json {
+  const own = EVENTS.filter((event) => owned([of], event) && event.resourceType === resourceType);
+  const inWindow = (type: ModelEvent["type"]) =>
+    own.filter((event) => event.type === type && event.ms >= fromMs && event.ms < toMs).length;
+  const lasts = newest().filter((event) => event.cloud === of.cloud && event.resourceType === resourceType);
+  let ms = 0;
+  for (const { from, to, project_id } of lasts.flatMap((last) => intervalsOf(historyOf(last)))) {
+    if (project_id !== of.project) continue;
+    const end = to === null ? toMs : Math.min(Date.parse(to), toMs);
+    ms += Math.max(0, end - Math.max(Date.parse(from), fromMs));
+  }
+  return {
+    resource_type: resourceType,
+    created: inWindow("thing.create"),
+    deleted: inWindow("thing.delete"),
+    total_minutes: Math.floor(ms / 60_000),
+    active_now: lasts.filter((last) => owned([of], last) && last.type !== "thing.delete").length,
+  };
+}
+
+interface Interval {
+  readonly from: string;
+  to: string | null;
+  readonly state: string;
+  readonly size: Json;
+  readonly project_id: string;
+}
+
 /** What such a history bills: nothing but state and owner changes here, and no two events share an instant. */
-function intervalsOf(events: readonly ModelEvent[]): Json[] {
-  const intervals: Json[] = [];
+function intervalsOf(events: readonly ModelEvent[]): Interval[] {
+  const intervals: Interval[] = [];
   for (const { ms, type, state, project: owner } of events) {
-    const at = new Date(ms).toISOString().replace(/\.?0*Z$/, "Z");
+    const at = stamp(ms);
     const open = intervals.at(-1);
     if (type !== "thing.delete" && open?.state === state && open.project_id === owner) continue;
     if (open !== undefined) open.to = at;
     if (type === "thing.delete") continue;
-    intervals.push({ from: at, to: null, state, size: { n: 1 }, project_id: owner });
+    intervals.push({ from: at, to: null, state, size: SIZE, project_id: owner });
   }
   return intervals;
 }
