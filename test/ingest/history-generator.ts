@@ -90,8 +90,13 @@ export function generateHistory(random: () => number, resourceId: string): Gener
   });
 }
 
-/** The event as a collector sends it to (openstack, cloud). */
-export function eventText(event: GeneratedEvent, cloud: string): string {
+/** The event as the collector of (platform, cloud) sends it. */
+export function eventText(
+  event: GeneratedEvent,
+  cloud: string,
+  platform = "openstack",
+  resourceType = "thing",
+): string {
   const payload =
     event.state === null && event.size === null
       ? "null"
@@ -101,19 +106,20 @@ export function eventText(event: GeneratedEvent, cloud: string): string {
         ].join(",")}}`;
   return (
     `{"event_id":${JSON.stringify(event.eventId)},"timestamp":"${formatInstant(event.timestamp)}"` +
-    `,"event_type":"${event.eventType}","platform":"openstack","cloud":"${cloud}","resource_type":"thing"` +
+    `,"event_type":"${event.eventType}","platform":"${platform}","cloud":"${cloud}"` +
+    `,"resource_type":"${resourceType}"` +
     `,"resource_id":${JSON.stringify(event.resourceId)},"project_id":"${event.projectId}","payload":${payload}}`
   );
 }
 
 /** The event as the fold sees it once it was received. */
-export function foldEvent(event: GeneratedEvent, receivedAt: Instant): FoldEvent {
+export function foldEvent(event: GeneratedEvent, receivedAt: Instant, platform = "openstack"): FoldEvent {
   return {
     timestamp: event.timestamp,
     receivedAt,
     eventId: event.eventId,
     eventType: event.eventType,
-    platform: "openstack",
+    platform,
     projectId: event.projectId,
     state: event.state,
     size: event.size,

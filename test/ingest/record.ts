@@ -5,16 +5,17 @@ import { createMetrics } from "../../src/telemetry/metrics.ts";
 
 const metrics = createMetrics();
 
-/** Hands a batch of item texts to the pipeline as the collector of (openstack, cloud) would. */
+/** Hands a batch of item texts to the pipeline as the collector of (platform, cloud) would. */
 export async function ingestItems(
   db: Database,
   items: readonly string[],
   cloud = "os-1",
+  platform = "openstack",
 ): Promise<IngestOutcome> {
   const text = `[${items.join(",")}]`;
   const sender = {
     actor: "00000000-0000-4000-8000-000000000001",
-    scope: { platform: "openstack", cloud },
+    scope: { platform, cloud },
     source: "collector",
   } as const;
   return await ingest({ db, metrics, requireSizeSchema: false }, sender, text, JSON.parse(text));
