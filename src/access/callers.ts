@@ -3,9 +3,9 @@
  * counts at the next one; nothing is remembered between requests.
  */
 import type { Queryable } from "../database/connection.ts";
+import { credentialNeeded, roleNeeded, type Scheme } from "../http/needed.ts";
 import { Problem } from "../problem.ts";
 import { Lookups } from "./lookups.ts";
-import { credentialNeeded, roleNeeded, type Scheme } from "./needed.ts";
 import { findApiToken, findCredential, type Role } from "./queries.ts";
 import { bearerToken, hasFormOf, sameSecret, tokenSha256 } from "./tokens.ts";
 

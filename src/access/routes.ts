@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { storedInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
+import { roleNeeded } from "../http/needed.ts";
 import { operation } from "../http/operation.ts";
 import { after, cursorFault, encodeCursor, instantOf, positionOf } from "../http/page.ts";
 import { cursorParam, instantParam, limitParam, textParam } from "../http/parameters.ts";
@@ -10,7 +11,6 @@ import type { Services } from "../http/services.ts";
 import { apiCaller } from "./callers.ts";
 import { type LogPosition, pageOfLog } from "./log.ts";
 import { AuditList } from "./model.ts";
-import { roleNeeded } from "./needed.ts";
 
 const listAuditLog = operation({
   id: "listAuditLog",

@@ -1,9 +1,9 @@
 /** What an operation says of itself in the OpenAPI document. */
 import { OptionalKind, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import type { DocumentDecoration } from "elysia";
-import { credentialNeeded, type Scheme } from "../access/needed.ts";
 import { type FieldError, PROBLEMS, type ProblemKind } from "../problem.ts";
 import { MAX_BODY_BYTES, tooLargeDetail } from "./body.ts";
+import { credentialNeeded, type Scheme } from "./needed.ts";
 
 /** One good answer. */
 export interface Answer {

@@ -5,10 +5,10 @@
  * operation doesn't is refused.
  */
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
-import type { Scheme } from "../access/needed.ts";
 import type { FieldError, ProblemKind } from "../problem.ts";
 import { MAX_BODY_BYTES, readText } from "./body.ts";
 import { readMembers, readValue, refuseUnstorable } from "./members.ts";
+import type { Scheme } from "./needed.ts";
 import { type Answer, operationDetail, type ProblemAnswer } from "./operation-detail.ts";
 import { Refused } from "./parameters.ts";
 import { refusal } from "./refusal.ts";

@@ -1,11 +1,15 @@
-/** The 400 of a request that breaks the contract, with every fault that was found. */
-import { type FieldError, Problem } from "../problem.ts";
+/** The problem of a request that breaks the contract, with the faults that were found. */
+import { type FieldError, Problem, type ProblemExtras } from "../problem.ts";
 
-/** Makes the problem to throw. `faults` has at least one entry. */
-export function refusal(faults: readonly FieldError[]): Problem {
+/** Makes the problem to throw: a 400, or the 422 of what is well formed and yet can't be so. `faults` has an entry. */
+export function refusal(
+  faults: readonly FieldError[],
+  extras: Pick<ProblemExtras, "status" | "cause"> = {},
+): Problem {
   const detail = faults.map(({ loc, msg }) => `${loc}: ${msg}`).join("; ");
   // A request can have thousands of faults; the detail is for people, the list for programs.
   return new Problem("validation", detail.length > 500 ? `${detail.slice(0, 500)}…` : detail, {
+    ...extras,
     errors: faults.slice(0, MAX_FAULTS),
   });
 }

@@ -5,7 +5,8 @@
 import type { Queryable } from "../database/connection.ts";
 import { faultOf } from "../database/faults.ts";
 import { measure, memberText } from "../event/json-text.ts";
-import { Problem } from "../problem.ts";
+import { refusal } from "../http/refusal.ts";
+import type { Problem } from "../problem.ts";
 import { normalizedDocument } from "./queries.ts";
 
 /** The largest document, in bytes of its normalized text. */
@@ -58,9 +59,5 @@ function tooLarge(bytes?: number): Problem {
 }
 
 function refused(msg: string, cause?: unknown): Problem {
-  return new Problem("validation", `body.metadata: ${msg}`, {
-    status: 422,
-    errors: [{ loc: "body.metadata", msg }],
-    cause,
-  });
+  return refusal([{ loc: "body.metadata", msg }], { status: 422, cause });
 }

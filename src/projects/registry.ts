@@ -3,6 +3,7 @@ import { writeAudit } from "../access/audit.ts";
 import type { Database } from "../database/connection.ts";
 import { transaction } from "../database/transaction.ts";
 import { byteLength, IDENTIFIER_MAX_BYTES, VIRTUAL_PLATFORMS } from "../event/bounds.ts";
+import { refusal } from "../http/refusal.ts";
 import { type FieldError, Problem } from "../problem.ts";
 import { metadataOf, NO_METADATA } from "./metadata.ts";
 import { insertProject, type NewProject, type ProjectRow, updateProject } from "./queries.ts";
@@ -92,5 +93,5 @@ function checkVirtual({ platform, cloud }: ProjectToRegister): void {
       ? `must be "${platform}", like the platform of this virtual project`
       : `"${cloud}" is the cloud of virtual projects only`,
   };
-  throw new Problem("validation", `${fault.loc}: ${fault.msg}`, { status: 422, errors: [fault] });
+  throw refusal([fault], { status: 422 });
 }

@@ -2,10 +2,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
-import { roleNeeded } from "../access/needed.ts";
 import type { Queryable } from "../database/connection.ts";
 import { snapshot } from "../database/snapshot.ts";
 import { jsonAnswer } from "../http/json.ts";
+import { roleNeeded } from "../http/needed.ts";
 import { operation } from "../http/operation.ts";
 import { choiceParam, idParam, instantParam, integerParam, textParam } from "../http/parameters.ts";
 import { refusal } from "../http/refusal.ts";

@@ -154,6 +154,7 @@ async function audit(tx: Transaction, actor: string, action: string, objectId: s
   await writeAudit(tx, [{ actor, action, objectType: "project_relation", objectId, details }]);
 }
 
+/** Every violation is told: there are no more than a document of that size can have. */
 function refused(errors: readonly FieldError[]): Problem {
   const detail = errors.map(({ loc, msg }) => `${loc}: ${msg}`).join("; ");
   return new Problem("validation", detail.length > 500 ? `${detail.slice(0, 500)}…` : detail, {

@@ -2,10 +2,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller, inScope } from "../access/callers.ts";
-import { roleNeeded } from "../access/needed.ts";
 import { snapshot } from "../database/snapshot.ts";
 import { ETAG_HEADER, NOT_MODIFIED, taggedAnswer } from "../http/etag.ts";
 import { jsonAnswer, pageText } from "../http/json.ts";
+import { roleNeeded } from "../http/needed.ts";
 import { operation } from "../http/operation.ts";
 import { after, encodeCursor, positionOf } from "../http/page.ts";
 import { cursorParam, idParam, instantParam, limitParam, textParam } from "../http/parameters.ts";

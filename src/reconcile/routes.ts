@@ -2,9 +2,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
-import { roleNeeded } from "../access/needed.ts";
 import { storedInstant } from "../event/instant.ts";
 import { pageAnswer } from "../http/json.ts";
+import { roleNeeded } from "../http/needed.ts";
 import { operation } from "../http/operation.ts";
 import { after, encodeCursor, instantOf, positionOf, uuidOf } from "../http/page.ts";
 import { choiceParam, cursorParam, limitParam, textParam } from "../http/parameters.ts";

@@ -2,12 +2,12 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { apiCaller } from "../access/callers.ts";
-import { roleNeeded } from "../access/needed.ts";
 import { VIRTUAL_PLATFORMS } from "../event/bounds.ts";
 import { formatInstant } from "../event/instant.ts";
 import { memberText } from "../event/json-text.ts";
 import { ETAG_HEADER, NOT_MODIFIED, taggedAnswer } from "../http/etag.ts";
 import { jsonAnswer, pageText } from "../http/json.ts";
+import { roleNeeded } from "../http/needed.ts";
 import { operation } from "../http/operation.ts";
 import { textParam } from "../http/parameters.ts";
 import { refusal } from "../http/refusal.ts";
