@@ -1,6 +1,6 @@
 /**
  * The fleet that reads are measured on: 100,000 resources of two clouds with ten events each, spread over days or
- * months of one year, and one more with a thousand. Every value is computed from the numbers of its resource and
+ * months of one year, one more with a thousand, and 2,000 of a cloud that was connected in the year's last week. Every value is computed from the numbers of its resource and
  * event and from one seed, inside the server (`INSERT … SELECT`, which needs no client and no file), so that the
  * same seed always gives the same rows. Beside them stand a registry that holds every project, refused items, and a log.
  */
@@ -12,6 +12,8 @@ export const FLEET = { resources: 100_000, eventsEach: 10, longHistory: 1_000 } 
 const START = "2025-12-01T00:00:00Z";
 /** The fleet's clouds; the second has a third of the resources. */
 export const CLOUDS = ["bench-1", "bench-2"] as const;
+/** Connected when all of those events were there already; its platform and its type of resource are its own. */
+export const LATE = { cloud: "late-1", platform: "vmware", resourceType: "vm", resources: 2_000 } as const;
 /** A project with a thousand resources of the first cloud, or some more. */
 export const LARGE_PROJECT = "project-large";
 /** One of five hundred projects with two hundred resources, more or less. */
@@ -34,6 +36,7 @@ export async function loadFleet(db: Database, seed: number): Promise<number> {
     // Sorting once is cheaper than a million searches.
     const rebuild = await dropIndexes(tx);
     await fill(tx, seed);
+    await fillLate(tx);
     await fillBeside(tx);
     for (const statement of rebuild) await tx.unsafe(statement);
   });
@@ -109,14 +112,35 @@ async function fill(tx: Transaction, seed: number): Promise<void> {
      ORDER BY f.born, f.i`);
 }
 
+/** The late cloud, ten events a resource; as steady as the others aren't. */
+async function fillLate(tx: Transaction): Promise<void> {
+  const { cloud, platform, resourceType, resources } = LATE;
+  const at = (i: string) => `timestamptz '2026-11-24T00:00:00Z' + ${i} * interval '20 seconds'`;
+  await tx.unsafe(`
+    INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
+                        project_id, source, payload)
+    SELECT ${at("i")}, ${at("i")} + interval '2 seconds', md5('late ' || i), 'vm.update', '${platform}', '${cloud}',
+           '${resourceType}', 'vm-' || i % ${resources}, 'tenant-' || i % 20, 'collector',
+           '{"state": "poweredOn", "size": {"vcpus": 2}}'
+      FROM generate_series(0, ${resources * 10 - 1}) i`);
+  const last = `(${resources * 9} + i)`;
+  await tx.unsafe(`
+    INSERT INTO current_resources (created_at, first_event_at, last_event_at, last_received_at, cloud, resource_type,
+                                   resource_id, platform, project_id, state, last_event_id, last_event_type, size)
+    SELECT ${at("i")}, ${at("i")}, ${at(last)}, ${at(last)} + interval '2 seconds', '${cloud}', '${resourceType}',
+           'vm-' || i, '${platform}', 'tenant-' || i % 20, 'poweredOn', md5('late ' || ${last}), 'vm.update',
+           '{"vcpus": 2}'
+      FROM generate_series(0, ${resources - 1}) i`);
+}
+
 /** The registry; every tenth refused item resolved; a log of batches mostly; runs of which none failed. */
 async function fillBeside(tx: Transaction): Promise<void> {
   const when = `timestamptz '${START}' + i * interval '10 minutes'`;
   const series = `generate_series(1, ${BESIDE}) i`;
   await tx.unsafe(`
     INSERT INTO projects (platform, cloud, external_id, name, metadata)
-    SELECT 'openstack', cloud, project_id, project_id, '{"cost_centre": "4711", "contact": {"name": "a", "mail": "a@b.example"}}'
-      FROM (SELECT DISTINCT cloud, project_id FROM current_resources) known`);
+    SELECT platform, cloud, project_id, project_id, '{"cost_centre": "4711", "contact": {"name": "a", "mail": "a@b.example"}}'
+      FROM (SELECT DISTINCT platform, cloud, project_id FROM current_resources) known`);
   await tx.unsafe(`
     INSERT INTO projects (platform, cloud, external_id, metadata)
     SELECT 'openstack', 'bench-' || 3 + i % 5, 'idle-' || i, '{"cost_centre": "4711"}' FROM ${series}`);

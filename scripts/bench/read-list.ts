@@ -1,4 +1,5 @@
 /** The reads that are measured: what is asked over HTTP, and the code that runs its statements. */
+import type { Scope } from "../../src/access/callers.ts";
 import { type LogFilter, pageOfLog } from "../../src/access/log.ts";
 import type { Database, Queryable } from "../../src/database/connection.ts";
 import type { Page } from "../../src/database/statement.ts";
@@ -22,12 +23,14 @@ import { summarize } from "../../src/projects/summary.ts";
 import { pageOfRuns } from "../../src/reconcile/queries.ts";
 import { type RESOURCE_DIMENSIONS, resourceGroupsIn } from "../../src/statistics/count.ts";
 import { countEvents } from "../../src/statistics/queries.ts";
-import { CLOUDS, LARGE_PROJECT, LONG, SMALL_PROJECT } from "./fleet.ts";
+import { CLOUDS, LARGE_PROJECT, LATE, LONG, SMALL_PROJECT } from "./fleet.ts";
 
 /** One read, both ways. */
 export interface Read {
   readonly name: string;
   readonly path: string;
+  /** The projects whose token reads; null for an admin's. */
+  readonly scope: Scope;
   /** Runs the statements that the route runs, and nothing else. */
   run(tx: Queryable): Promise<unknown>;
 }
@@ -57,6 +60,10 @@ const ANY_RESOURCE: ResourceFilter = {
   state: null,
   status: "active",
 };
+const TWO_PROJECTS: Scope = [
+  { cloud: CLOUDS[0], projectId: LARGE_PROJECT },
+  { cloud: CLOUDS[1], projectId: SMALL_PROJECT },
+];
 /** Names of filters that aren't their parameter's with another spelling. */
 function query(filter: object): string {
   return Object.entries(filter)
@@ -73,7 +80,7 @@ function events(
   name: string,
   limit: number,
   some: Partial<EventFilter>,
-  after: EventPosition | null = null,
+  { after = null, scope = null }: { readonly after?: EventPosition | null; readonly scope?: Scope } = {},
 ): Read {
   const filter = { ...ANY_EVENT, ...some };
   const page: Page<EventPosition> = { limit, after };
@@ -82,16 +89,18 @@ function events(
   return {
     name,
     path: `/api/v1/events?limit=${limit}${query(filter)}${cursor}`,
-    run: (tx) => pageOfEvents(tx, null, filter, page),
+    scope,
+    run: (tx) => pageOfEvents(tx, scope, filter, page),
   };
 }
 
-function resources(name: string, limit: number, some: Partial<ResourceFilter>): Read {
+function resources(name: string, limit: number, some: Partial<ResourceFilter>, scope: Scope = null): Read {
   const filter = { ...ANY_RESOURCE, ...some };
   return {
     name,
     path: `/api/v1/resources?limit=${limit}${query(filter)}`,
-    run: (tx) => pageOfResources(tx, null, filter, { limit, after: null }),
+    scope,
+    run: (tx) => pageOfResources(tx, scope, filter, { limit, after: null }),
   };
 }
 
@@ -102,6 +111,7 @@ function projects(name: string, limit: number, some: Partial<ProjectFilter>): Re
   return {
     name,
     path: `/api/v1/projects?limit=${limit}${query(filter)}`,
+    scope: null,
     run: (tx) => pageOfProjects(tx, filter, first(limit)),
   };
 }
@@ -116,6 +126,7 @@ function deadLetters(
   return {
     name,
     path: `/api/v1/rejected-events?limit=${limit}&status=${status}${query({ ...filter, reason: kind })}`,
+    scope: null,
     run: (tx) => pageOfDeadLetters(tx, { ...filter, kind }, status, first(limit)),
   };
 }
@@ -125,6 +136,7 @@ function log(name: string, limit: number, some: Partial<LogFilter>): Read {
   return {
     name,
     path: `/api/v1/audit-log?limit=${limit}${query(filter)}`,
+    scope: null,
     run: (tx) => pageOfLog(tx, filter, first(limit)),
   };
 }
@@ -138,6 +150,7 @@ function runs(
   return {
     name,
     path: `/api/v1/sync-runs?limit=${limit}${query(filter)}`,
+    scope: null,
     run: (tx) => pageOfRuns(tx, filter, first(limit)),
   };
 }
@@ -151,6 +164,7 @@ async function summary(db: Database): Promise<Read> {
   return {
     name: "summary of a large project",
     path: `/api/v1/projects/${id}/summary?from=2026-06-01T00:00:00Z&to=2026-07-01T00:00:00Z`,
+    scope: null,
     async run(tx) {
       await findProject(tx, id);
       await summarize(tx, pair, window, window.to);
@@ -162,6 +176,7 @@ function lifecycle(name: string, key: { cloud: string; resourceType: string; res
   return {
     name,
     path: `/api/v1/resources/${key.cloud}/${key.resourceType}/${key.resourceId}/lifecycle`,
+    scope: null,
     async run(tx) {
       await findResource(tx, key);
       await countHistory(tx, key, 10_001);
@@ -191,7 +206,7 @@ async function someResource(db: Database) {
 export async function listedReads(db: Database): Promise<Read[]> {
   return [
     events("events", 1000, {}),
-    events("events, deep in the walk", 1000, {}, await deepPosition(db)),
+    events("events, deep in the walk", 1000, {}, { after: await deepPosition(db) }),
     events("events of a large project", 1000, { projectId: LARGE_PROJECT }),
     events("events of a type", 1000, { eventType: "compute.volume.resize.end" }),
     resources("resources", 1000, {}),
@@ -214,6 +229,7 @@ function fleet(
   return {
     name,
     path: `/api/v1/stats/resources?group_by=${groupBy.join(",")}${at === null ? "" : `&at=${at}`}`,
+    scope: null,
     run: (tx) => resourceGroupsIn(tx, null, { groupBy, status: "active", at: instantOf }),
   };
 }
@@ -234,6 +250,7 @@ export async function unpagedReads(db: Database): Promise<Read[]> {
     {
       name: "events of a month by day",
       path: "/api/v1/stats/events?group_by=cloud,event_type&from=2026-06-01T00:00:00Z&to=2026-07-01T00:00:00Z&interval=1d",
+      scope: null,
       run: (tx) => countEvents(tx, null, { ...month, interval: "1d" }, 50_001),
     },
     await summary(db),
@@ -246,10 +263,26 @@ export async function pagesAtHundred(db: Database): Promise<Read[]> {
   const window = { from: instant("2026-06-01T00:00:00Z"), to: instant("2026-07-01T00:00:00Z") };
   return [
     events("events", 100, {}),
+    events("events, deep in the walk", 100, {}, { after: await deepPosition(db) }),
+    events("events of a token's two projects", 100, {}, { scope: TWO_PROJECTS }),
+    events("events of a large project", 100, { projectId: LARGE_PROJECT }),
+    events("events by a cloud that came late", 100, { cloud: LATE.cloud }),
+    events("events by its platform", 100, { platform: LATE.platform }),
+    events("events by its resource_type", 100, { resourceType: LATE.resourceType }),
+    events("events by cloud and resource_type", 100, { cloud: CLOUDS[1], resourceType: "image" }),
+    events("events by a cloud and a resource_type it hasn't", 100, {
+      cloud: CLOUDS[1],
+      resourceType: LATE.resourceType,
+    }),
+    events("events by cloud and source", 100, { cloud: CLOUDS[1], source: "reconciliation" }),
+    events("events by a cloud that came late, and source", 100, {
+      cloud: LATE.cloud,
+      source: "reconciliation",
+    }),
     events("events by cloud", 100, { cloud: CLOUDS[1] }),
     events("events by an unknown cloud", 100, { cloud: "nowhere" }),
     events("events by platform", 100, { platform: "openstack" }),
-    events("events by an unknown platform", 100, { platform: "vmware" }),
+    events("events by an unknown platform", 100, { platform: "nova" }),
     events("events by project", 100, { projectId: SMALL_PROJECT }),
     events("events by resource_type", 100, { resourceType: "image" }),
     events("events by an unknown resource_type", 100, { resourceType: "tape" }),
@@ -260,6 +293,11 @@ export async function pagesAtHundred(db: Database): Promise<Read[]> {
     events("events by source", 100, { source: "reconciliation" }),
     events("events by from and to", 100, window),
     resources("resources", 100, {}),
+    resources("resources of a token's two projects", 100, {}, TWO_PROJECTS),
+    resources("resources of a large project", 100, { projectId: LARGE_PROJECT }),
+    resources("resources by a cloud that came late", 100, { cloud: LATE.cloud }),
+    resources("resources by its platform", 100, { platform: LATE.platform }),
+    resources("resources by its state", 100, { state: "poweredOn" }),
     resources("resources by cloud", 100, { cloud: CLOUDS[1] }),
     resources("resources by platform", 100, { platform: "openstack" }),
     resources("resources by project", 100, { projectId: SMALL_PROJECT }),
@@ -268,18 +306,21 @@ export async function pagesAtHundred(db: Database): Promise<Read[]> {
     resources("resources by state", 100, { state: "shutoff" }),
     resources("resources by an unknown state", 100, { state: "lost" }),
     resources("resources by a state of the dead", 100, { state: "deleted" }),
-    resources("resources by an unknown platform", 100, { platform: "vmware" }),
+    resources("resources by an unknown platform", 100, { platform: "nova" }),
     resources("deleted resources", 100, { status: "deleted" }),
+    projects("projects", 100, {}),
     projects("projects by cloud", 100, { cloud: CLOUDS[1] }),
-    projects("projects by an unknown platform", 100, { platform: "vmware" }),
+    projects("projects by an unknown platform", 100, { platform: "nova" }),
     projects("projects by external_id", 100, { externalId: SMALL_PROJECT }),
     deadLetters("dead letters", 100, {}),
     deadLetters("resolved dead letters", 100, {}, "resolved"),
     deadLetters("dead letters by another reason", 100, { kind: "schema" }),
     deadLetters("dead letters by an unknown cloud", 100, { cloud: "nowhere" }),
+    log("audit log", 100, {}),
     log("audit log by actor", 100, { actor: "collector-7" }),
     log("audit log by action", 100, { action: "project.create" }),
     log("audit log by an unknown kind of object", 100, { objectType: "lock" }),
+    runs("sync runs", 100, {}),
     runs("sync runs by cloud", 100, { cloud: CLOUDS[0] }),
     runs("sync runs that failed", 100, { status: "failed" }),
   ];
