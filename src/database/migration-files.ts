@@ -15,6 +15,7 @@ import deadLetterWork from "../../migrations/reporting/0009_dead_letter_work.sql
 import rareFilters from "../../migrations/reporting/0010_rare_filters.sql" with { type: "text" };
 import distributed from "../../migrations/reporting/0011_distributed.sql" with { type: "text" };
 import eventOrigins from "../../migrations/reporting/0012_event_origins.sql" with { type: "text" };
+import livingStates from "../../migrations/reporting/0013_living_states.sql" with { type: "text" };
 
 /** One numbered file: what takes the schema one version up, and what takes it back. */
 export interface Migration {
@@ -54,4 +55,5 @@ export const MIGRATIONS: readonly Migration[] = [
   readMigration(10, "rare_filters", rareFilters),
   readMigration(11, "distributed", distributed),
   readMigration(12, "event_origins", eventOrigins),
+  readMigration(13, "living_states", livingStates),
 ];

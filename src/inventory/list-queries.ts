@@ -18,7 +18,7 @@ import { type Page, Statement, where } from "../database/statement.ts";
 import type { ResourceKey, Source, StoredEvent } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
 import { DELETED } from "../timeline/fold.ts";
-import { originsOf } from "./origins.ts";
+import { originsOf, type Place, placesInState } from "./origins.ts";
 
 /** Which events a list holds; null filters nothing. */
 export interface EventFilter {
@@ -79,7 +79,7 @@ function projectBranches(
     .map((own) => ({ cloud: own.cloud, project_id: own.projectId }));
 }
 
-/** What comes from more origins than so many is found soon enough by going through all: planning them takes longer. */
+/** What comes from more places than so many is found soon enough by going through all: planning them takes longer. */
 const MOST_BRANCHES = 30;
 
 const payload = (name: string): Member => ({ name, kind: "json", sql: "coalesce(e.payload::text, 'null')" });
@@ -185,14 +185,40 @@ function livingAndState(statement: Statement, { state, status }: ResourceFilter)
 }
 
 /**
- * The clouds that have any resource of the platform and type: the list's key begins with the cloud, and one scan of it
- * goes through several clouds in their order.
- * @returns null where they don't narrow the list: a cloud or a project is given, or no other cloud has anything else.
+ * The types of resources in clouds that can have any that the filters allow: the list's key begins with both, and one
+ * scan of it goes through several clouds and types in their order.
+ * @returns null where that isn't the way to them, since a project is given, or nothing narrows the list.
  */
-async function cloudsOf(db: Queryable, scope: Scope, filter: ResourceFilter): Promise<string[] | null> {
-  if (scope !== null || filter.cloud !== null || filter.projectId !== null) return null;
-  const origins = await originsOf(db, filter);
-  return origins && [...new Set(origins.map(({ cloud }) => cloud))];
+async function placesOf(
+  db: Queryable,
+  scope: Scope,
+  filter: ResourceFilter,
+): Promise<readonly Place[] | null> {
+  if (scope !== null || filter.projectId !== null) return null;
+  const { cloud, resourceType, state, status } = filter;
+  const origins = cloud === null ? await originsOf(db, filter) : null;
+  // What is dead is in one state, and found by its own index.
+  if (state === null || status === "deleted" || (status === "all" && state === DELETED)) return origins;
+  const inState = await placesInState(db, state);
+  if (inState === null) return origins;
+  const allowed = (place: Place) =>
+    (cloud ?? place.cloud) === place.cloud &&
+    (resourceType ?? place.resourceType) === place.resourceType &&
+    (origins?.some((own) => own.cloud === place.cloud && own.resourceType === place.resourceType) ?? true);
+  return inState.filter(allowed);
+}
+
+/** That a row's cloud is one of those, and its type. Many are no help: then a walk soon comes to the next one. */
+function within(statement: Statement, places: readonly Place[]): string[] {
+  const columns = {
+    cloud: places.map(({ cloud }) => cloud),
+    resource_type: places.map(({ resourceType }) => resourceType),
+  };
+  return Object.entries(columns).flatMap(([column, values]) => {
+    const distinct = [...new Set(values)];
+    if (distinct.length > MOST_BRANCHES) return [];
+    return [`${column} IN (${distinct.map((value) => statement.value(value)).join(", ")})`];
+  });
 }
 
 /**
@@ -209,12 +235,11 @@ export async function pageOfResources(
   const { platform, resourceType } = filter;
   const such = livingAndState(statement, filter);
   if (such === null) return EMPTY_PAGE;
-  const clouds = await cloudsOf(db, scope, filter);
+  const places = await placesOf(db, scope, filter);
   const branches = projectBranches(scope, filter);
-  if (branches.length === 0 || clouds?.length === 0) return EMPTY_PAGE;
+  if (branches.length === 0 || places?.length === 0) return EMPTY_PAGE;
   const conditions = [...statement.equals({ platform, resource_type: resourceType }), ...such];
-  if (clouds !== null)
-    conditions.push(`cloud IN (${clouds.map((cloud) => statement.value(cloud)).join(", ")})`);
+  if (places !== null) conditions.push(...within(statement, places));
   if (page.after !== null) {
     const { cloud, resourceType: type, resourceId } = page.after;
     const position = [cloud, type, resourceId].map((text) => statement.value(text));

@@ -18,7 +18,7 @@ export const CARRIED: readonly string[] = [
 ];
 
 /** What is computed anew after an import, or belongs to the database itself. */
-export const DERIVED: readonly string[] = ["current_resources", "schema_migrations"];
+export const DERIVED: readonly string[] = ["current_resources", "living_states", "schema_migrations"];
 
 /** Tables that migrations fill: an import puts the stream's rows in their place. */
 export const SEEDED: readonly string[] = ["resource_types"];

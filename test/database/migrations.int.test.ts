@@ -39,6 +39,7 @@ describe("an empty database", () => {
       "current_resources",
       "events",
       "ingest_credentials",
+      "living_states",
       "project_relations",
       "projects",
       "rejected_events",

@@ -63,7 +63,7 @@ beforeAll(async () => {
                                    last_event_type, size)
     SELECT '2026-03-01T00:00:00Z', CASE WHEN i % 2 = 0 THEN timestamptz '2026-03-03T00:00:00Z' END,
            '2026-03-01T00:00:00Z', timestamptz '2026-03-01T00:00:00Z' + i * interval '1 minute', now(), 'late', 'vm',
-           'vm' || i, 'vmware', 'vp' || i % 10, CASE WHEN i % 2 = 0 THEN 'deleted' ELSE 'on' END, 'late' || i,
+           'vm' || i, 'vmware', 'vp' || i % 10, CASE WHEN i % 2 = 0 THEN 'deleted' ELSE 'poweredOn' END, 'late' || i,
            'vm.t' || i % 5, '{}'
       FROM generate_series(1, ${LATE}::int) i`;
   await db`
@@ -272,9 +272,12 @@ describe("a page of resources", () => {
     ["a type that it alone has", { resourceType: "vm" }],
     ["its type in another cloud", { cloud: "c0", resourceType: "vm" }],
     ["its type on another platform", { platform: "openstack", resourceType: "vm" }],
-    ["a state of its platform", { platform: "vmware", state: "on" }],
-    ["a state of its type", { resourceType: "vm", state: "on" }],
-    ["a state of its cloud", { cloud: "late", state: "on" }],
+    ["a state that nothing else is in", { state: "poweredOn" }],
+    ["a state that nothing else is in, the dead among them", { state: "poweredOn", status: "all" }],
+    ["a state that isn't its cloud's", { cloud: "c0", state: "poweredOn" }],
+    ["a state of its platform", { platform: "vmware", state: "poweredOn" }],
+    ["a state of its type", { resourceType: "vm", state: "poweredOn" }],
+    ["a state of its cloud", { cloud: "late", state: "poweredOn" }],
     ["the other platform and a type of it", { platform: "openstack", resourceType: "type2" }],
   ];
   test.each(filters)("by %s", async (_, some) => {

@@ -1,0 +1,52 @@
+-- A page of resources by a state. Which states there are depends on the type of resource: a walk in the list's order
+-- goes through all that live in front of the first volume that is "in-use". An index by state would be written at
+-- every change of one. So the database keeps where a state was ever seen, which is seldom anything new.
+
+-- migrate:up
+
+-- Rows are added only: what is written here is, or once was. A state that isn't here for a cloud's type is nowhere in it.
+CREATE TABLE living_states (
+  state         text COLLATE "C" NOT NULL,
+  cloud         text COLLATE "C" NOT NULL,
+  resource_type text COLLATE "C" NOT NULL,
+  CONSTRAINT living_states_pkey PRIMARY KEY (state, cloud, resource_type)
+);
+
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') THEN
+    -- The parts of a table have no triggers that see a statement's rows: nothing is known there, anywhere is possible.
+    CREATE FUNCTION places_in_state(wanted text) RETURNS TABLE (cloud text, resource_type text)
+      LANGUAGE sql STABLE AS 'SELECT NULL::text, NULL::text';
+    RETURN;
+  END IF;
+  CREATE FUNCTION places_in_state(wanted text) RETURNS TABLE (cloud text, resource_type text)
+    LANGUAGE sql STABLE AS 'SELECT l.cloud, l.resource_type FROM living_states l WHERE l.state = wanted';
+  CREATE FUNCTION keep_living_states() RETURNS trigger LANGUAGE plpgsql AS '
+    BEGIN
+      INSERT INTO living_states (state, cloud, resource_type)
+      SELECT DISTINCT w.state, w.cloud, w.resource_type FROM written w
+       WHERE w.deleted_at IS NULL
+         AND NOT EXISTS (SELECT FROM living_states l
+                          WHERE l.state = w.state AND l.cloud = w.cloud AND l.resource_type = w.resource_type)
+       ORDER BY 1, 2, 3
+      ON CONFLICT DO NOTHING;
+      RETURN NULL;
+    END';
+  -- One for each: a trigger that sees a statement's rows is for one kind of statement.
+  CREATE TRIGGER inserted_states AFTER INSERT ON current_resources REFERENCING NEW TABLE AS written
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_living_states();
+  CREATE TRIGGER updated_states AFTER UPDATE ON current_resources REFERENCING NEW TABLE AS written
+    FOR EACH STATEMENT EXECUTE FUNCTION keep_living_states();
+  INSERT INTO living_states (state, cloud, resource_type)
+  SELECT DISTINCT r.state, r.cloud, r.resource_type FROM current_resources r WHERE r.deleted_at IS NULL;
+END
+$$;
+
+-- migrate:down
+
+DROP TRIGGER IF EXISTS updated_states ON current_resources;
+DROP TRIGGER IF EXISTS inserted_states ON current_resources;
+DROP FUNCTION IF EXISTS keep_living_states();
+DROP FUNCTION places_in_state(text);
+DROP TABLE living_states;
