@@ -19,9 +19,7 @@ export interface Listening {
  * ended by Bun after ten seconds, whatever stands here.
  */
 const IDLE_TIMEOUT_S = 60;
-/** How long sent answers may take to leave after the last handler ended, in milliseconds. */
-const FLUSH_MS = 500;
-/** A stream counts as sent before its end mark has left. */
+/** A stream counts as sent before its end mark has left. In milliseconds. */
 const LAST_BYTES_MS = 50;
 
 /**
@@ -29,9 +27,7 @@ const LAST_BYTES_MS = 50;
  * @throws what Bun throws when the address is taken or refused (`code` EADDRINUSE, EACCES, …).
  */
 export function listen(app: App, where: { readonly host: string; readonly port: number }): Listening {
-  let inFlight = 0;
   let stopping = false;
-  let idle = () => {};
 
   const server = Bun.serve({
     hostname: where.host,
@@ -41,15 +37,9 @@ export function listen(app: App, where: { readonly host: string; readonly port: 
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
     async fetch(request, self) {
-      inFlight++;
-      try {
-        const response = await app.fetch(request, self);
-        if (stopping) response.headers.set("connection", "close");
-        return response;
-      } finally {
-        inFlight--;
-        if (stopping && inFlight === 0) idle();
-      }
+      const response = await app.fetch(request, self);
+      if (stopping) response.headers.set("connection", "close");
+      return response;
     },
   });
   const endBackground = app.startBackground();
@@ -58,13 +48,9 @@ export function listen(app: App, where: { readonly host: string; readonly port: 
   const stop = async (graceSeconds: number) => {
     stopping = true;
     endBackground();
-    const closed = server.stop();
-    const drained = new Promise<void>((resolve) => {
-      if (inFlight === 0) resolve();
-      else idle = resolve;
-    });
-    await withinMs(drained, graceSeconds * 1_000);
-    await Promise.all([withinMs(closed, FLUSH_MS), Bun.sleep(LAST_BYTES_MS)]);
+    // Done when every answer has left, the streams that a slow reader takes among them.
+    await withinMs(server.stop(), graceSeconds * 1_000);
+    await Bun.sleep(LAST_BYTES_MS);
     await server.stop(true);
   };
   const host = server.hostname ?? where.host;

@@ -104,6 +104,34 @@ describe.each(answers)("an answer of %d %s", (characters, shape) => {
   });
 });
 
+describe("an answer that is far larger than what a socket's buffers hold, when the server is stopped", () => {
+  const path = pathOf(8_000_000, "characters in pieces");
+
+  test("is let out to a reader that takes its time", async () => {
+    const other = smallApp();
+    const received = raw(other.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`, 1_500);
+    await Bun.sleep(100);
+    await other.stop();
+    expect((await received).content.toString()).toHaveLength(8_000_000);
+  });
+
+  test("is cut off where a reader takes longer than the grace", async () => {
+    const other = smallApp();
+    const socket = connect(other.port, "127.0.0.1", () => {
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    });
+    socket.on("error", () => {});
+    socket.pause();
+    await Bun.sleep(100);
+    const start = performance.now();
+    await other.stop(0.5);
+    const took = performance.now() - start;
+    expect(took).toBeGreaterThan(400);
+    expect(took).toBeLessThan(2_000);
+    socket.destroy();
+  });
+});
+
 // A head may be cut where a socket's buffer ends, which is behind it unless that is nearly full.
 test.each(answers.filter(([characters]) => characters < 100_000))(
   "an answer of %d %s comes with its whole head in the first piece",
