@@ -18,6 +18,7 @@ BEGIN
     -- The parts of a table have no triggers that see a statement's rows: nothing is known there, anywhere is possible.
     CREATE FUNCTION places_in_state(wanted text) RETURNS TABLE (cloud text, resource_type text)
       LANGUAGE sql STABLE AS 'SELECT NULL::text, NULL::text';
+    CREATE FUNCTION keep_all_living_states() RETURNS void LANGUAGE sql AS '';
     RETURN;
   END IF;
   CREATE FUNCTION places_in_state(wanted text) RETURNS TABLE (cloud text, resource_type text)
@@ -25,10 +26,10 @@ BEGIN
   CREATE FUNCTION keep_living_states() RETURNS trigger LANGUAGE plpgsql AS '
     BEGIN
       INSERT INTO living_states (state, cloud, resource_type)
-      SELECT DISTINCT w.state, w.cloud, w.resource_type FROM written w
-       WHERE w.deleted_at IS NULL
-         AND NOT EXISTS (SELECT FROM living_states l
-                          WHERE l.state = w.state AND l.cloud = w.cloud AND l.resource_type = w.resource_type)
+      SELECT seen.state, seen.cloud, seen.resource_type
+        FROM (SELECT DISTINCT w.state, w.cloud, w.resource_type FROM written w WHERE w.deleted_at IS NULL) seen
+       WHERE NOT EXISTS (SELECT FROM living_states l WHERE l.state = seen.state AND l.cloud = seen.cloud
+                                                       AND l.resource_type = seen.resource_type)
        ORDER BY 1, 2, 3
       ON CONFLICT DO NOTHING;
       RETURN NULL;
@@ -38,8 +39,13 @@ BEGIN
     FOR EACH STATEMENT EXECUTE FUNCTION keep_living_states();
   CREATE TRIGGER updated_states AFTER UPDATE ON current_resources REFERENCING NEW TABLE AS written
     FOR EACH STATEMENT EXECUTE FUNCTION keep_living_states();
-  INSERT INTO living_states (state, cloud, resource_type)
-  SELECT DISTINCT r.state, r.cloud, r.resource_type FROM current_resources r WHERE r.deleted_at IS NULL;
+  -- For rows that were there before, or that were put there with triggers off.
+  CREATE FUNCTION keep_all_living_states() RETURNS void LANGUAGE sql AS '
+    INSERT INTO living_states (state, cloud, resource_type)
+    SELECT DISTINCT r.state, r.cloud, r.resource_type FROM current_resources r WHERE r.deleted_at IS NULL
+     ORDER BY 1, 2, 3
+    ON CONFLICT DO NOTHING';
+  PERFORM keep_all_living_states();
 END
 $$;
 
@@ -48,5 +54,6 @@ $$;
 DROP TRIGGER IF EXISTS updated_states ON current_resources;
 DROP TRIGGER IF EXISTS inserted_states ON current_resources;
 DROP FUNCTION IF EXISTS keep_living_states();
+DROP FUNCTION keep_all_living_states();
 DROP FUNCTION places_in_state(text);
 DROP TABLE living_states;

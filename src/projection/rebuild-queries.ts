@@ -116,6 +116,11 @@ async function nextPage(
   return rows.map((row) => ({ resourceType, resourceId: row.r, event: foldEventOfRow(row) }));
 }
 
+/** Has the database look through all rows for where which state is, which lists by a state rely on. */
+export async function keepAllLivingStates(db: Queryable): Promise<void> {
+  await db`SELECT keep_all_living_states()`;
+}
+
 /** How many rows a rebuild will find, for a progress bar. */
 export async function countRows(db: Queryable, filter: RebuildFilter): Promise<number> {
   const [row]: { n: number }[] = await db`

@@ -14,6 +14,7 @@ import { insertRows, type KeyedRow, keyOf, type LocalKey, lockRows, updateRows }
 import {
   type CloudType,
   endOfPortion,
+  keepAllLivingStates,
   nextType,
   type Portion,
   pagesOfPortion,
@@ -74,6 +75,7 @@ export async function rebuild(
   };
   const ended = await Promise.allSettled(Array.from({ length: PORTIONS_AT_A_TIME }, worker));
   for (const end of ended) if (end.status === "rejected") throw end.reason;
+  await keepAllLivingStates(db);
   await account.close();
   return account.rebuilt;
 }

@@ -162,8 +162,8 @@ async function* foldedHistories(
   if (open !== null) yield* open.finish();
 }
 
-/** What a row says otherwise than its history, one sentence a column. */
-function differences({ row, sizeKind, finite }: CheckedRow, folded: FoldedRow): string[] {
+/** What a row says otherwise than its history, one sentence a column; of one that is right, whether lists find it. */
+function differences({ row, sizeKind, finite, listed }: CheckedRow, folded: FoldedRow): string[] {
   if (!finite) return ["its row holds an infinite instant"];
   const found: string[] = [];
   if (sizeKind !== "object") found.push(`its row's size is of the JSON type ${sizeKind}`);
@@ -176,6 +176,7 @@ function differences({ row, sizeKind, finite }: CheckedRow, folded: FoldedRow): 
   const instants = ["createdAt", "deletedAt", "firstEventAt", "lastEventAt", "lastReceivedAt"] as const;
   for (const member of instants) compare(COLUMNS[member], shown(row[member]), shown(folded[member]));
   if (canonicalJson(row.size) !== canonicalJson(folded.size)) compare(COLUMNS.size, row.size, folded.size);
+  if (found.length === 0 && !listed) return ["it isn't listed by its state: living_states lacks that"];
   return found;
 }
 

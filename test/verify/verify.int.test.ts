@@ -120,6 +120,23 @@ test("an empty database", async () => {
   await empty.drop();
 });
 
+test("a state that lists by it don't look for where it is: a rebuild finds that out", async () => {
+  const lost =
+    "DELETE FROM living_states WHERE cloud = 'os-1' AND resource_type = 'instance' AND state = 'active'";
+  const alive: { id: string }[] = await database.db`
+    SELECT resource_id AS id FROM current_resources
+     WHERE cloud = 'os-1' AND resource_type = 'instance' AND state = 'active' AND deleted_at IS NULL`;
+  expect(alive.length).toBeGreaterThan(0);
+  expect((await faultsAfter(lost, NOTHING)).sort((a, b) => (a.where < b.where ? -1 : 1))).toEqual(
+    alive
+      .map(({ id }) => ({
+        where: `resource os-1/instance/${encodeURIComponent(id)}`,
+        what: "it isn't listed by its state: living_states lacks that",
+      }))
+      .sort((a, b) => (a.where < b.where ? -1 : 1)),
+  );
+});
+
 describe("rows", () => {
   test.each([
     ["state = 'active'", 'its row\'s state is "active", and by its history "deleted"'],
