@@ -65,8 +65,6 @@ export interface CheckedRow extends KeyedRow {
   readonly sizeKind: string;
   /** False: one of its instants is infinite, and shows here as the year 1970. */
   readonly finite: boolean;
-  /** False: it lives, and who lists what is in its state isn't led to it. */
-  readonly listed: boolean;
 }
 
 /** The rows of the keys, as far as there are any. */
@@ -76,7 +74,7 @@ export async function readRows(
   keys: readonly LocalKey[],
 ): Promise<CheckedRow[]> {
   type Row = Record<"rt" | "r" | "p" | "pr" | "s" | "z" | "k" | "f" | "l" | "lr" | "li" | "lt", string> &
-    Record<"c" | "d", string | null> & { finite: boolean; listed: boolean };
+    Record<"c" | "d", string | null> & { finite: boolean };
   const rows: Row[] = await db`
     SELECT c.resource_type AS rt, c.resource_id AS r, c.platform AS p, c.project_id AS pr, c.state AS s,
            c.size::text AS z, jsonb_typeof(c.size) AS k, f.finite,
@@ -85,10 +83,7 @@ export async function readRows(
            (extract(epoch FROM CASE WHEN f.finite THEN c.first_event_at ELSE 'epoch' END) * 1000000)::bigint::text AS f,
            (extract(epoch FROM CASE WHEN f.finite THEN c.last_event_at ELSE 'epoch' END) * 1000000)::bigint::text AS l,
            (extract(epoch FROM CASE WHEN f.finite THEN c.last_received_at ELSE 'epoch' END) * 1000000)::bigint::text AS lr,
-           c.last_event_id AS li, c.last_event_type AS lt,
-           c.deleted_at IS NOT NULL OR EXISTS (
-             SELECT FROM places_in_state(c.state) p
-              WHERE p.cloud IS NULL OR (p.cloud = c.cloud AND p.resource_type = c.resource_type)) AS listed
+           c.last_event_id AS li, c.last_event_type AS lt
     FROM json_to_recordset(${keysJson(keys)}::text::json) AS k(rt text, r text)
     JOIN current_resources c ON c.cloud = ${cloud} AND c.resource_type = k.rt AND c.resource_id = k.r
     CROSS JOIN LATERAL (
@@ -99,7 +94,6 @@ export async function readRows(
     resourceId: row.r,
     sizeKind: row.k,
     finite: row.finite,
-    listed: row.listed,
     row: {
       platform: row.p,
       projectId: row.pr,

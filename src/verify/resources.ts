@@ -3,6 +3,7 @@ import type { Database, Transaction } from "../database/connection.ts";
 import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant } from "../event/instant.ts";
 import { canonicalJson } from "../event/json-text.ts";
+import { type Place, placesInState } from "../inventory/origins.ts";
 import { compareKeys, pagesOfHistories } from "../projection/histories.ts";
 import { keyOf, type LocalKey } from "../projection/queries.ts";
 import { type FoldedRow, Folding } from "../timeline/fold.ts";
@@ -94,6 +95,7 @@ async function checkPortion(
   }
   const foldable = keys.filter((key) => !unfoldable.has(keyOf(key)));
   const seen = new Set<string>();
+  const sound: CheckedRow[] = [];
   let events = 0;
   for await (const { key, row, count, faults } of foldedHistories(tx, cloud, foldable)) {
     seen.add(keyOf(key));
@@ -101,12 +103,34 @@ async function checkPortion(
     for (const what of faults) tell(key, what);
     const stored = rows.get(keyOf(key));
     if (stored === undefined) tell(key, "it has events, and no row");
-    else for (const what of differences(stored, row)) tell(key, what);
+    else {
+      const found = differences(stored, row);
+      for (const what of found) tell(key, what);
+      if (found.length === 0) sound.push(stored);
+    }
   }
   for (const key of foldable) {
     if (!seen.has(keyOf(key))) tell(key, "it has a row, and no events");
   }
+  for (const key of await unlisted(tx, cloud, sound))
+    tell(key, "it isn't listed by its state: living_states lacks that");
   return events;
+}
+
+/** What lives, and isn't where lists look for what is in its state. */
+async function unlisted(tx: Transaction, cloud: string, rows: readonly CheckedRow[]): Promise<LocalKey[]> {
+  const byState = new Map<string, readonly Place[] | null>();
+  const found: LocalKey[] = [];
+  for (const { resourceType, resourceId, row } of rows) {
+    if (row.deletedAt !== null) continue;
+    const { state } = row;
+    const places = byState.get(state) ?? (byState.has(state) ? null : await placesInState(tx, state));
+    byState.set(state, places);
+    const listed =
+      places?.some((place) => place.cloud === cloud && place.resourceType === resourceType) ?? true;
+    if (!listed) found.push({ resourceType, resourceId });
+  }
+  return found;
 }
 
 /** What one history came to. */
@@ -162,8 +186,8 @@ async function* foldedHistories(
   if (open !== null) yield* open.finish();
 }
 
-/** What a row says otherwise than its history, one sentence a column; of one that is right, whether lists find it. */
-function differences({ row, sizeKind, finite, listed }: CheckedRow, folded: FoldedRow): string[] {
+/** What a row says otherwise than its history, one sentence a column. */
+function differences({ row, sizeKind, finite }: CheckedRow, folded: FoldedRow): string[] {
   if (!finite) return ["its row holds an infinite instant"];
   const found: string[] = [];
   if (sizeKind !== "object") found.push(`its row's size is of the JSON type ${sizeKind}`);
@@ -176,7 +200,6 @@ function differences({ row, sizeKind, finite, listed }: CheckedRow, folded: Fold
   const instants = ["createdAt", "deletedAt", "firstEventAt", "lastEventAt", "lastReceivedAt"] as const;
   for (const member of instants) compare(COLUMNS[member], shown(row[member]), shown(folded[member]));
   if (canonicalJson(row.size) !== canonicalJson(folded.size)) compare(COLUMNS.size, row.size, folded.size);
-  if (found.length === 0 && !listed) return ["it isn't listed by its state: living_states lacks that"];
   return found;
 }
 
