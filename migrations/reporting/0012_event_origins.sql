@@ -5,6 +5,10 @@
 
 -- migrate:up
 
+-- Citus changes the parts of a table over several connections at once, and then makes no function in the same transaction.
+SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)
+ WHERE EXISTS (SELECT FROM pg_extension WHERE extname = 'citus');
+
 -- Nulls first is the same order, since neither column is ever null, but one that the primary key can't give: to the
 -- planner, which takes every origin's rows for spread evenly, the primary key is as good.
 CREATE INDEX events_of_reconciliation_by_cloud ON events (cloud, timestamp NULLS FIRST, event_id NULLS FIRST)
@@ -37,6 +41,8 @@ $$;
 
 -- migrate:down
 
+SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)
+ WHERE EXISTS (SELECT FROM pg_extension WHERE extname = 'citus');
 DROP FUNCTION event_origins(int);
 DROP INDEX IF EXISTS events_by_origin;
 DROP INDEX events_of_reconciliation_by_cloud;

@@ -4,6 +4,10 @@
 
 -- migrate:up
 
+-- Citus changes the parts of a table over several connections at once, and then makes no function in the same transaction.
+SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)
+ WHERE EXISTS (SELECT FROM pg_extension WHERE extname = 'citus');
+
 -- Rows are added only: what is written here is, or once was. A state that isn't here for a cloud's type is nowhere in it.
 CREATE TABLE living_states (
   state         text COLLATE "C" NOT NULL,
@@ -51,9 +55,10 @@ $$;
 
 -- migrate:down
 
-DROP TRIGGER IF EXISTS updated_states ON current_resources;
-DROP TRIGGER IF EXISTS inserted_states ON current_resources;
-DROP FUNCTION IF EXISTS keep_living_states();
+SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)
+ WHERE EXISTS (SELECT FROM pg_extension WHERE extname = 'citus');
+-- With its triggers: Citus refuses to drop even those that aren't there.
+DROP FUNCTION IF EXISTS keep_living_states() CASCADE;
 DROP FUNCTION keep_all_living_states();
 DROP FUNCTION places_in_state(text);
 DROP TABLE living_states;
