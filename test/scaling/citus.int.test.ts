@@ -168,6 +168,22 @@ describe.skipIf(CLUSTER === undefined)("on Citus", () => {
     expect(answers).toEqual(paths.map((path) => [path, 200, ""]));
   });
 
+  test.each([
+    ["events?cloud=os-2", 50],
+    ["events?resource_type=instance", 200],
+    ["events?platform=openstack", 200],
+    ["events?platform=vmware", 0],
+    ["events?cloud=os-2&source=reconciliation", 0],
+    ["resources?resource_type=instance", 32],
+    ["resources?platform=openstack", 32],
+    ["resources?state=active", 32],
+    ["resources?state=active&cloud=os-2", 8],
+    ["resources?state=lost", 0],
+  ])("%s are %i", async (list, count) => {
+    const answer = await server.request(`/api/v1/${list}&limit=1000`, { token: server.credentials.admin });
+    expect(JSON.parse(await answer.text()).items).toHaveLength(count);
+  });
+
   test("no event is ever changed or removed, on any node", async () => {
     for (const statement of [
       "UPDATE events SET project_id = 'x'",

@@ -112,6 +112,21 @@ describe.skipIf(WITHOUT !== null)("on TimescaleDB", () => {
     expect(await rebuilt.json()).toEqual({ rebuilt: 4 });
   });
 
+  test.each([
+    ["events?cloud=os-1", 40],
+    ["events?resource_type=instance", 40],
+    ["events?platform=openstack", 40],
+    ["events?platform=vmware", 0],
+    ["events?cloud=os-1&source=reconciliation", 0],
+    ["resources?resource_type=instance", 4],
+    ["resources?platform=openstack", 4],
+    ["resources?state=active", 4],
+    ["resources?state=lost", 0],
+  ])("%s are %i", async (list, count) => {
+    const answer = await server.request(`/api/v1/${list}&limit=1000`, { token: server.credentials.admin });
+    expect(JSON.parse(await answer.text()).items).toHaveLength(count);
+  });
+
   test("no event is ever changed or removed, compressed or not", async () => {
     for (const statement of ["UPDATE events SET project_id = 'x'", "DELETE FROM events", "TRUNCATE events"])
       expect(own.db.unsafe(statement)).rejects.toThrow("events are never changed or removed");
