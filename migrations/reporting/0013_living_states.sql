@@ -27,15 +27,26 @@ BEGIN
   END IF;
   CREATE FUNCTION places_in_state(wanted text) RETURNS TABLE (cloud text, resource_type text)
     LANGUAGE sql STABLE AS 'SELECT l.cloud, l.resource_type FROM living_states l WHERE l.state = wanted';
-  CREATE FUNCTION keep_living_states() RETURNS trigger LANGUAGE plpgsql AS '
+  -- What is new somewhere is added by one transaction after the other, cloud by cloud: two that add the same, in
+  -- several statements each, would wait for each other.
+  CREATE FUNCTION keep_living_states() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS '
+    DECLARE
+      somewhere text;
     BEGIN
-      INSERT INTO living_states (state, cloud, resource_type)
-      SELECT seen.state, seen.cloud, seen.resource_type
-        FROM (SELECT DISTINCT w.state, w.cloud, w.resource_type FROM written w WHERE w.deleted_at IS NULL) seen
-       WHERE NOT EXISTS (SELECT FROM living_states l WHERE l.state = seen.state AND l.cloud = seen.cloud
-                                                       AND l.resource_type = seen.resource_type)
-       ORDER BY 1, 2, 3
-      ON CONFLICT DO NOTHING;
+      FOR somewhere IN
+        SELECT DISTINCT seen.cloud
+          FROM (SELECT DISTINCT w.state, w.cloud, w.resource_type FROM written w WHERE w.deleted_at IS NULL) seen
+         WHERE NOT EXISTS (SELECT FROM living_states l WHERE l.state = seen.state AND l.cloud = seen.cloud
+                                                         AND l.resource_type = seen.resource_type)
+         ORDER BY 1
+      LOOP
+        PERFORM pg_advisory_xact_lock(hashtext(''living_states''), hashtext(somewhere));
+        INSERT INTO living_states (state, cloud, resource_type)
+        SELECT DISTINCT w.state, w.cloud, w.resource_type FROM written w
+         WHERE w.deleted_at IS NULL AND w.cloud = somewhere
+         ORDER BY 1, 2, 3
+        ON CONFLICT DO NOTHING;
+      END LOOP;
       RETURN NULL;
     END';
   -- One for each: a trigger that sees a statement's rows is for one kind of statement.

@@ -18,7 +18,7 @@ import { type Page, Statement, where } from "../database/statement.ts";
 import type { ResourceKey, Source, StoredEvent } from "../event/event.ts";
 import type { Instant } from "../event/instant.ts";
 import { DELETED } from "../timeline/fold.ts";
-import { originsOf, type Place, placesInState } from "./origins.ts";
+import { originsOf, type Places, placesInState } from "./origins.ts";
 
 /** Which events a list holds; null filters nothing. */
 export interface EventFilter {
@@ -81,6 +81,8 @@ function projectBranches(
 
 /** What comes from more places than so many is found soon enough by going through all: planning them takes longer. */
 const MOST_BRANCHES = 30;
+/** In so many clouds, or types, one scan goes from one to the next. */
+const MOST_PLACES = 250;
 
 const payload = (name: string): Member => ({ name, kind: "json", sql: "coalesce(e.payload::text, 'null')" });
 
@@ -122,8 +124,8 @@ async function originBranches(
   const { cloud, projectId, resourceId, eventType, source } = filter;
   if (scope !== null || projectId !== null || resourceId !== null || eventType !== null) return null;
   if (source === "reconciliation") return cloud === null ? null : [{ cloud }];
-  const origins = await originsOf(db, filter);
-  if (origins === null || origins.length > MOST_BRANCHES) return null;
+  const origins = await originsOf(db, filter, MOST_BRANCHES);
+  if (origins === null) return null;
   return origins.map((own) => ({
     platform: own.platform,
     cloud: own.cloud,
@@ -185,40 +187,36 @@ function livingAndState(statement: Statement, { state, status }: ResourceFilter)
 }
 
 /**
- * The types of resources in clouds that can have any that the filters allow: the list's key begins with both, and one
- * scan of it goes through several clouds and types in their order.
- * @returns null where that isn't the way to them, since a project is given, or nothing narrows the list.
+ * The clouds and types of resources that can have any that the filters allow: the list's key begins with both, and one
+ * scan of it goes through several of them in their order. Under a project there are few resources to go through.
  */
-async function placesOf(
-  db: Queryable,
-  scope: Scope,
-  filter: ResourceFilter,
-): Promise<readonly Place[] | null> {
-  if (scope !== null || filter.projectId !== null) return null;
-  const { cloud, resourceType, state, status } = filter;
-  const origins = cloud === null ? await originsOf(db, filter) : null;
+async function placesOf(db: Queryable, scope: Scope, filter: ResourceFilter): Promise<Places> {
+  if (scope !== null || filter.projectId !== null) return { clouds: null, types: null };
+  const { cloud, state, status } = filter;
+  const origins = cloud === null ? await originsOf(db, filter, MOST_PLACES) : null;
+  const ofOrigins: Places = {
+    clouds: origins && [...new Set(origins.map((own) => own.cloud))],
+    types: origins && [...new Set(origins.map((own) => own.resourceType))],
+  };
   // What is dead is in one state, and found by its own index.
-  if (state === null || status === "deleted" || (status === "all" && state === DELETED)) return origins;
-  const inState = await placesInState(db, state);
-  if (inState === null) return origins;
-  const allowed = (place: Place) =>
-    (cloud ?? place.cloud) === place.cloud &&
-    (resourceType ?? place.resourceType) === place.resourceType &&
-    (origins?.some((own) => own.cloud === place.cloud && own.resourceType === place.resourceType) ?? true);
-  return inState.filter(allowed);
+  if (state === null || status === "deleted" || (status === "all" && state === DELETED)) return ofOrigins;
+  const inState = await placesInState(db, state, filter, MOST_PLACES);
+  return {
+    clouds: inBoth(ofOrigins.clouds, inState.clouds),
+    types: inBoth(ofOrigins.types, inState.types),
+  };
 }
 
-/** That a row's cloud is one of those, and its type. Many are no help: then a walk soon comes to the next one. */
-function within(statement: Statement, places: readonly Place[]): string[] {
-  const columns = {
-    cloud: places.map(({ cloud }) => cloud),
-    resource_type: places.map(({ resourceType }) => resourceType),
-  };
-  return Object.entries(columns).flatMap(([column, values]) => {
-    const distinct = [...new Set(values)];
-    if (distinct.length > MOST_BRANCHES) return [];
-    return [`${column} IN (${distinct.map((value) => statement.value(value)).join(", ")})`];
-  });
+function inBoth(some: readonly string[] | null, others: readonly string[] | null): readonly string[] | null {
+  if (some === null || others === null) return some ?? others;
+  return some.filter((name) => others.includes(name));
+}
+
+/** That a row's cloud and type are among those. */
+function within(statement: Statement, { clouds, types }: Places): string[] {
+  const oneOf = (column: string, values: readonly string[] | null) =>
+    values === null ? [] : [`${column} IN (${values.map((value) => statement.value(value)).join(", ")})`];
+  return [...oneOf("cloud", clouds), ...oneOf("resource_type", types)];
 }
 
 /**
@@ -237,9 +235,9 @@ export async function pageOfResources(
   if (such === null) return EMPTY_PAGE;
   const places = await placesOf(db, scope, filter);
   const branches = projectBranches(scope, filter);
-  if (branches.length === 0 || places?.length === 0) return EMPTY_PAGE;
+  if (branches.length === 0 || places.clouds?.length === 0 || places.types?.length === 0) return EMPTY_PAGE;
   const conditions = [...statement.equals({ platform, resource_type: resourceType }), ...such];
-  if (places !== null) conditions.push(...within(statement, places));
+  conditions.push(...within(statement, places));
   if (page.after !== null) {
     const { cloud, resourceType: type, resourceId } = page.after;
     const position = [cloud, type, resourceId].map((text) => statement.value(text));

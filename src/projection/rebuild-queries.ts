@@ -1,4 +1,4 @@
-/** The rebuild's statements. All but the look for the next type name the cloud, and all are bounded. */
+/** The rebuild's statements. All but the looks for the next type and for all states name the cloud, and are bounded. */
 import type { Queryable, Transaction } from "../database/connection.ts";
 import { formatInstant } from "../event/instant.ts";
 import type { Place } from "../timeline/fold.ts";
@@ -116,9 +116,10 @@ async function nextPage(
   return rows.map((row) => ({ resourceType, resourceId: row.r, event: foldEventOfRow(row) }));
 }
 
-/** Has the database look through all rows for where which state is, which lists by a state rely on. */
-export async function keepAllLivingStates(db: Queryable): Promise<void> {
-  await db`SELECT keep_all_living_states()`;
+/** Has the database look through all rows for where which state is, which lists by a state rely on: one pass, however long. */
+export async function keepAllLivingStates(tx: Transaction): Promise<void> {
+  await tx`SELECT set_config('statement_timeout', '0', true)`;
+  await tx`SELECT keep_all_living_states()`;
 }
 
 /** How many rows a rebuild will find, for a progress bar. */

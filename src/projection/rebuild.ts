@@ -75,7 +75,7 @@ export async function rebuild(
   };
   const ended = await Promise.allSettled(Array.from({ length: PORTIONS_AT_A_TIME }, worker));
   for (const end of ended) if (end.status === "rejected") throw end.reason;
-  await keepAllLivingStates(db);
+  await transaction(db, keepAllLivingStates);
   await account.close();
   return account.rebuilt;
 }

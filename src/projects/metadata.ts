@@ -3,7 +3,7 @@
  * `1e5` is six bytes, white space and doubled members are none.
  */
 import type { Queryable } from "../database/connection.ts";
-import { faultOf } from "../database/faults.ts";
+import { faultOf, sqlStateOf } from "../database/faults.ts";
 import { measure, memberText } from "../event/json-text.ts";
 import { refusal } from "../http/refusal.ts";
 import type { Problem } from "../problem.ts";
@@ -46,6 +46,10 @@ export async function metadataOf(db: Queryable, body: string): Promise<Metadata 
     if (document.text === null) throw tooLarge(document.bytes);
     return { text: document.text, adjustments: document.adjustments };
   } catch (error) {
+    // A member that another of its name hides may hold one: those that count have been looked at.
+    const state = sqlStateOf(error);
+    if (state === "22P02" || state === "22P05")
+      throw refused("holds a character that cannot be stored, in a member that is there twice", error);
     // What is left: nested deeper than the database's stack, larger than its values may be.
     if (faultOf(error) === "data")
       throw refused("cannot be stored: it is nested too deep, or too large", error);

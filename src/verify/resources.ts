@@ -3,7 +3,7 @@ import type { Database, Transaction } from "../database/connection.ts";
 import type { ResourceKey } from "../event/event.ts";
 import { formatInstant, type Instant } from "../event/instant.ts";
 import { canonicalJson } from "../event/json-text.ts";
-import { type Place, placesInState } from "../inventory/origins.ts";
+import { placesInState } from "../inventory/origins.ts";
 import { compareKeys, pagesOfHistories } from "../projection/histories.ts";
 import { keyOf, type LocalKey } from "../projection/queries.ts";
 import { type FoldedRow, Folding } from "../timeline/fold.ts";
@@ -119,18 +119,25 @@ async function checkPortion(
 
 /** What lives, and isn't where lists look for what is in its state. */
 async function unlisted(tx: Transaction, cloud: string, rows: readonly CheckedRow[]): Promise<LocalKey[]> {
-  const byState = new Map<string, readonly Place[] | null>();
+  const looked = new Map<string, boolean>();
   const found: LocalKey[] = [];
   for (const { resourceType, resourceId, row } of rows) {
     if (row.deletedAt !== null) continue;
-    const { state } = row;
-    const places = byState.get(state) ?? (byState.has(state) ? null : await placesInState(tx, state));
-    byState.set(state, places);
-    const listed =
-      places?.some((place) => place.cloud === cloud && place.resourceType === resourceType) ?? true;
+    const place = JSON.stringify([row.state, resourceType]);
+    const listed = looked.get(place) ?? (await isListed(tx, row.state, { cloud, resourceType }));
+    looked.set(place, listed);
     if (!listed) found.push({ resourceType, resourceId });
   }
   return found;
+}
+
+async function isListed(
+  tx: Transaction,
+  state: string,
+  where: { cloud: string; resourceType: string },
+): Promise<boolean> {
+  const { clouds } = await placesInState(tx, state, where, 1);
+  return clouds === null || clouds.length > 0;
 }
 
 /** What one history came to. */

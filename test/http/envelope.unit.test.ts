@@ -267,11 +267,16 @@ describe("stopping", () => {
     expect(performance.now() - start).toBeLessThan(2_000);
   });
 
-  test("doesn't wait for idle connections", async () => {
+  test.each([
+    ["idle connections", ""],
+    ["half a request's head", "GET /plain HTTP/1.1\r\nHo"],
+  ])("doesn't wait for %s", async (_, sent) => {
     const other = smallApp();
     const socket = connect(other.port, "127.0.0.1");
     socket.on("error", () => {});
     await new Promise<void>((resolve) => socket.once("connect", resolve));
+    socket.write(sent);
+    await Bun.sleep(100);
     const start = performance.now();
     await other.stop();
     expect(performance.now() - start).toBeLessThan(2_000);

@@ -170,4 +170,50 @@ describe("where a state is", () => {
     await Promise.all([first, insert(other, "b")]);
     expect(await inState("first")).toEqual(["a", "b"]);
   });
+
+  test("is added by two senders in any order, and neither waits for the other in a circle", async () => {
+    const tokens = [
+      await server.credentials.ingest("openstack", "eu1"),
+      await server.credentials.ingest("openstack", "eu1"),
+    ];
+    const event = (id: string, at: string, resource: string, state: string) => ({
+      ...{ event_id: id, timestamp: at, event_type: "x.update", platform: "openstack", cloud: "eu1" },
+      ...{ resource_type: "thing", resource_id: resource, project_id: "p1", payload: { state, size: {} } },
+    });
+    const numbers = Array.from({ length: 200 }, (_, n) => n);
+    const post = async (sender: number, round: number) => {
+      const at = `2026-04-01T00:00:${String(round).padStart(2, "0")}Z`;
+      const [fresh, known] = sender === 0 ? ["x", "y"] : ["y", "x"];
+      // New resources are in the state that the other sender's known ones come to, and the other way round.
+      const items = numbers.flatMap((n) => [
+        event(`f${sender}-${round}-${n}`, at, `f${sender}-${round}-${n}`, `${fresh}${round}`),
+        event(`k${sender}-${round}-${n}`, at, `k${sender}-${n}`, `${known}${round}`),
+      ]);
+      const body = JSON.stringify(items);
+      const answer = await server.request("/api/v1/events", {
+        method: "POST",
+        token: tokens[sender] ?? "",
+        body,
+      });
+      expect(await answer.text()).toBe('{"accepted":400,"duplicates":0,"rejected":[]}');
+    };
+    for (let round = 0; round < 10; round++) await Promise.all([post(0, round), post(1, round)]);
+    // A server process tells its counts when it has been idle for a second.
+    await Bun.sleep(1_500);
+    const [counted]: { deadlocks: number }[] = await server.db.db`
+      SELECT deadlocks::int AS deadlocks FROM pg_stat_database WHERE datname = current_database()`;
+    expect(counted?.deadlocks).toBe(0);
+    expect(await column(server, "/api/v1/resources?state=x9&limit=1000", "resource_id")).toHaveLength(400);
+  }, 30_000);
+
+  test("is kept whatever the session's search path is", async () => {
+    const [path] = await server.db.db`SELECT current_schema() AS schema`;
+    await server.db.db.begin(async (tx) => {
+      await tx`SET LOCAL search_path = pg_catalog`;
+      await tx.unsafe(
+        `UPDATE ${path?.schema}.current_resources SET state = 'by hand' WHERE resource_id = 'a'`,
+      );
+    });
+    expect(await inState("by%20hand")).toEqual(["a"]);
+  });
 });

@@ -66,6 +66,19 @@ beforeAll(async () => {
            'vm' || i, 'vmware', 'vp' || i % 10, CASE WHEN i % 2 = 0 THEN 'deleted' ELSE 'poweredOn' END, 'late' || i,
            'vm.t' || i % 5, '{}'
       FROM generate_series(1, ${LATE}::int) i`;
+  // A collector may make up types in its own cloud: that is no burden on the others' pages.
+  await db`
+    INSERT INTO events (timestamp, received_at, event_id, event_type, platform, cloud, resource_type, resource_id,
+                        project_id, source, payload)
+    SELECT timestamptz '2026-02-25T00:00:00Z' + i * interval '1 minute', now(), 'odd' || i, 'x.t1', 'openstack', 'odd',
+           'odd' || i, 'r', 'p1', 'collector', '{"state":"poweredOn"}'
+      FROM generate_series(1, 300) i`;
+  await db`
+    INSERT INTO current_resources (created_at, first_event_at, last_event_at, last_received_at, cloud, resource_type,
+                                   resource_id, platform, project_id, state, last_event_id, last_event_type, size)
+    SELECT timestamp, timestamp, timestamp, now(), cloud, resource_type, resource_id, platform, project_id,
+           'poweredOn', event_id, event_type, '{}'
+      FROM events WHERE cloud = 'odd'`;
   await db`
     INSERT INTO rejected_events (received_at, reason, reason_kind, source, raw, item_cloud, resolved_at)
     SELECT timestamptz '2026-01-01T00:00:00Z' + i * interval '1 minute', 'schema: x',
